@@ -1,0 +1,1 @@
+//! Rooms as ractor actors: performs what room decides, feeds it what happens.

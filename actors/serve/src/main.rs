@@ -1,0 +1,2 @@
+//! The innkeeper binary.
+fn main() {}

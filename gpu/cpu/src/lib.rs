@@ -1,0 +1,1 @@
+//! The CPU device: kernels over quantised weights and a paged KV pool.

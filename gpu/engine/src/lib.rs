@@ -1,0 +1,1 @@
+//! The batch scheduler, the paged KV pool and the engine thread.

@@ -1,0 +1,1 @@
+//! Weights, tokenizer, chat template, sampler and architectures: tokens to logits.

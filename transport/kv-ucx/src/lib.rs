@@ -1,0 +1,1 @@
+//! KV moves over UCX active messages.

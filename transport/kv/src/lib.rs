@@ -1,0 +1,1 @@
+//! What a KV move is, and the in-process one.

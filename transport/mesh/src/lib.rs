@@ -1,0 +1,1 @@
+//! QUIC links between nodes: hello, epochs, heartbeats.

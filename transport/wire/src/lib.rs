@@ -1,0 +1,1 @@
+//! The node-to-node messages: bytes to types and back.
