@@ -1,0 +1,97 @@
+//! How a room ends, and why things are refused or fail. Closed lists: whoever adds a reason says how it is shown.
+
+use crate::phase::PhaseKind;
+
+/// The one outcome of a room (INV-03). Set once, by its owner.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
+pub enum Outcome {
+    /// The answer is whole.
+    Completed(Finish),
+    /// Somebody did not want it any more.
+    Aborted(AbortBy),
+    /// It could not be had, retries included.
+    Failed(Failure),
+    /// The request's own deadline, or that of the queue, passed while the room was in this phase.
+    Expired(PhaseKind),
+}
+
+/// Why a whole answer is whole.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
+pub enum Finish {
+    /// The model ended it, or a stop string of the client's did.
+    Stop,
+    /// It reached the allowed number of tokens.
+    Length,
+}
+
+/// Who ended a room early.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
+pub enum AbortBy {
+    /// The client's connection or stream is gone.
+    ClientGone,
+    /// An operator asked for it.
+    Operator,
+    /// The gateway is shutting down.
+    Shutdown,
+    /// A sibling room of the same request failed, so the request has no use for this one.
+    Sibling,
+}
+
+/// Why a room could not be served.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
+pub enum Failure {
+    /// No worker of the needed role is connected.
+    NoWorker,
+    /// The queue is full: nothing was started.
+    QueueFull,
+    /// Every attempt failed; the last one so.
+    Attempts(AttemptError),
+    /// The request can never fit: it needs more blocks than any worker has.
+    TooLarge,
+    /// The actor that owned the room died; its supervisor drained the room.
+    OwnerLost,
+}
+
+/// Why one attempt ended without an answer. All of these lead to the next generation while restarts last.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
+pub enum AttemptError {
+    /// The worker's link is fenced: dead, frozen, or cut off.
+    WorkerLost,
+    /// The worker made no progress for as long as the phase allows.
+    NoProgress(PhaseKind),
+    /// The KV could not be moved.
+    PullFailed,
+    /// The engine failed on this sequence.
+    EngineFailed,
+    /// The worker does not have the attempt (any more).
+    UnknownAttempt,
+    /// The worker took its blocks back to serve others; the room goes on elsewhere or later.
+    Evicted,
+    /// The worker had no blocks or no slot after all.
+    Refused(Refusal),
+}
+
+/// Why a worker's host does not grant what was asked.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
+pub enum Refusal {
+    /// Not enough free blocks now.
+    NoBlocks,
+    /// Every batch slot is taken.
+    NoSlot,
+    /// The worker takes no new rooms (it is being drained).
+    Draining,
+    /// More blocks than the whole pool has.
+    TooLarge,
+    /// The generation is older than one already seen, or was closed.
+    Stale,
+    /// The message does not fit the state of the attempt here.
+    OutOfOrder,
+}
+
+impl Refusal {
+    /// Whether asking again later, or elsewhere, can help.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        !matches!(self, Self::TooLarge)
+    }
+}
