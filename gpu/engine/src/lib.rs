@@ -1,1 +1,11 @@
-//! The batch scheduler, the paged KV pool and the engine thread.
+//! The compute side of a worker: the batch scheduler (sans-IO), the paged KV pool, and the thread that runs steps.
+
+mod backend;
+mod device;
+mod pool;
+mod sampling;
+
+pub use backend::{Backend, BackendError, BlockIndex, ModelSpec, SampleRequest, Sampled, Slice, Token, TokenLogprobs};
+pub use device::{Attention, DType, Device, Gate, Rope, Span, TensorView};
+pub use pool::{KvPool, PoolShape};
+pub use sampling::Sampling;
