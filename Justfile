@@ -1,0 +1,30 @@
+# Every recipe is one word. None is needed for set-up: `cargo run --release -- up` and `cargo test --workspace` do all of it.
+
+# A whole cluster in one process, with the default model.
+up *ARGS:
+    cargo run --release -- up {{ARGS}}
+
+# Every test.
+test:
+    cargo test --workspace
+
+# What continuous integration runs. Never writes to the tree.
+verify:
+    bash .ci/run
+
+# Formats, and applies what clippy can mend by itself.
+fix:
+    cargo fmt --all
+    cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+
+# The protocol under random schedules: property tests of rooms and hosts with many more cases than the test command runs.
+sim CASES="20000":
+    PROPTEST_CASES={{CASES}} cargo test --release -p innkeeper-room
+
+# Kills, freezes and cuts real processes: the cluster tests alone, with their timings printed.
+faults:
+    cargo test -p innkeeper-integration-tests --test it -- --nocapture --test-threads=1 cluster
+
+# Benchmarks, as ratios measured side by side in one run.
+bench NAME="kv":
+    cargo run --release -p innkeeper-integration-tests --example bench_{{NAME}}
