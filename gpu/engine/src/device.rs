@@ -120,16 +120,36 @@ pub trait Device: Send + 'static {
     fn rms_norm(&mut self, x: &Self::Buffer, weight: &Self::Weight, epsilon: f32, out: &mut Self::Buffer);
 
     /// `out = x · weightᵀ + bias`.
-    fn linear(&mut self, x: &Self::Buffer, weight: &Self::Weight, bias: Option<&Self::Weight>, out: &mut Self::Buffer);
+    fn linear(
+        &mut self,
+        x: &Self::Buffer,
+        weight: &Self::Weight,
+        bias: Option<&Self::Weight>,
+        out: &mut Self::Buffer,
+    );
 
     /// Rotates the heads of `head_dim` numbers in every row of `x`; row `i` of a span is at position `start + i`.
     fn rope(&mut self, x: &mut Self::Buffer, head_dim: usize, spans: &[Span<'_>], rope: &Rope);
 
     /// Writes keys and values of every row into the pool.
-    fn store(&mut self, pool: &KvPool, attention: &Attention, spans: &[Span<'_>], k: &Self::Buffer, v: &Self::Buffer);
+    fn store(
+        &mut self,
+        pool: &KvPool,
+        attention: &Attention,
+        spans: &[Span<'_>],
+        k: &Self::Buffer,
+        v: &Self::Buffer,
+    );
 
     /// Causal attention of every row over its own sequence in the pool, rows of this step included.
-    fn attend(&mut self, pool: &KvPool, attention: &Attention, spans: &[Span<'_>], q: &Self::Buffer, out: &mut Self::Buffer);
+    fn attend(
+        &mut self,
+        pool: &KvPool,
+        attention: &Attention,
+        spans: &[Span<'_>],
+        q: &Self::Buffer,
+        out: &mut Self::Buffer,
+    );
 
     /// `gate = act(gate) * up`, element by element.
     fn gate(&mut self, gate: &mut Self::Buffer, up: &Self::Buffer, act: Gate);
