@@ -81,7 +81,7 @@ impl Region {
         unsafe {
             self.base()
                 .add(offset)
-                .copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len())
+                .copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len());
         };
         true
     }
@@ -97,7 +97,7 @@ impl Region {
         unsafe {
             self.base()
                 .add(offset)
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         };
         true
     }

@@ -1,0 +1,193 @@
+//! The engine's thread. It owns the engine, takes commands from a bounded queue between steps, and hands every event to a sink. It
+//! touches no socket and no lock that others hold, and never unwinds out: whatever happens, its last event is one `Down`.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, TrySendError, bounded};
+
+use crate::backend::Backend;
+use crate::config::EngineConfig;
+use crate::engine::{Engine, panic_text};
+use crate::event::{Command, DownReason, EngineEvent};
+use crate::load::{Gauges, Load};
+
+/// Receives the engine's events, on the engine's thread. Must not block: the next step waits for it.
+pub type EventSink = Arc<dyn Fn(EngineEvent) + Send + Sync>;
+
+/// A command that was not taken.
+#[derive(Copy, Clone, Eq, PartialEq, Debug, thiserror::Error)]
+pub enum SendError {
+    /// The queue is full: try again after the next event.
+    #[error("the engine's command queue is full")]
+    Full,
+    /// The engine has gone down; `Down` answers this command.
+    #[error("the engine is down")]
+    Down,
+}
+
+/// The engine was still in a step when the caller's patience ended. It ends by itself after that step.
+#[derive(Copy, Clone, Eq, PartialEq, Debug, thiserror::Error)]
+#[error("the engine's step had not ended after {waited_ms} ms")]
+pub struct StillRunning {
+    /// How long was waited, in milliseconds.
+    pub waited_ms: u64,
+}
+
+/// Commands an engine that runs on its own thread. Dropping it ends the engine after the current step.
+pub struct EngineHandle {
+    commands: Sender<Command>,
+    /// Set: end, even if the queue has no room for the command that says so.
+    ending: Arc<AtomicBool>,
+    /// Disconnected when the thread has ended.
+    ended: Receiver<()>,
+    gauges: Arc<Gauges>,
+}
+
+/// Starts an engine on a thread of its own.
+///
+/// # Errors
+/// When the system gives no thread.
+pub fn start(backend: Box<dyn Backend>, config: EngineConfig, sink: EventSink) -> io::Result<EngineHandle> {
+    let config = config.at_least_one();
+    let engine = Engine::new(backend, config);
+    let gauges = engine.gauges();
+    let (commands, queue) = bounded(config.command_queue as usize);
+    let (alive, ended) = bounded(0);
+    let ending = Arc::new(AtomicBool::new(false));
+    let end = Arc::clone(&ending);
+    thread::Builder::new().name("engine".into()).spawn(move || {
+        // Dropped last: whoever waits for `ended` may rely on `Down` having been said.
+        let _alive: Sender<()> = alive;
+        live(engine, queue, &end, &sink);
+    })?;
+    Ok(EngineHandle {
+        commands,
+        ending,
+        ended,
+        gauges,
+    })
+}
+
+impl EngineHandle {
+    /// Queues a command, without waiting.
+    ///
+    /// # Errors
+    /// When the queue is full or the engine is down.
+    pub fn send(&self, command: Command) -> Result<(), SendError> {
+        self.commands.try_send(command).map_err(|error| match error {
+            TrySendError::Full(_) => SendError::Full,
+            TrySendError::Disconnected(_) => SendError::Down,
+        })
+    }
+
+    /// Ends the engine, and waits for that (until the current step has ended) for up to `patience`.
+    ///
+    /// # Errors
+    /// When it takes longer. The engine ends nevertheless.
+    pub fn shutdown(&self, patience: Duration) -> Result<(), StillRunning> {
+        self.end();
+        match self.ended.recv_timeout(patience) {
+            Err(RecvTimeoutError::Disconnected) => Ok(()),
+            Ok(()) | Err(RecvTimeoutError::Timeout) => Err(StillRunning {
+                waited_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+            }),
+        }
+    }
+
+    /// The engine's figures.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        self.gauges.read()
+    }
+
+    /// Commands waiting for the end of the current step.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.commands.len()
+    }
+
+    fn end(&self) {
+        self.ending.store(true, Ordering::Release);
+        // Wakes an idle engine. A full queue needs no waking, and a closed one has ended.
+        let _ = self.commands.try_send(Command::Shutdown);
+    }
+}
+
+impl Drop for EngineHandle {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The thread's whole life. The engine is gone when `Down` is said.
+fn live(engine: Engine, queue: Receiver<Command>, ending: &AtomicBool, sink: &EventSink) {
+    let why = match catch_unwind(AssertUnwindSafe(|| serve(engine, &queue, ending, sink))) {
+        Ok(why) => why,
+        Err(panic) => DownReason::Panic(panic_text(panic.as_ref())),
+    };
+    // From here on nobody can send: a command is either answered by this `Down` or refused.
+    drop(queue);
+    match &why {
+        DownReason::Shutdown => tracing::debug!("engine: shut down"),
+        why => tracing::error!(%why, "engine: down"),
+    }
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| sink(EngineEvent::Down { why }))) {
+        tracing::error!(
+            panic = panic_text(panic.as_ref()),
+            "the engine's event sink panicked"
+        );
+    }
+}
+
+/// Serves commands and runs steps until the engine goes down; says why. Every event but `Down` goes to the sink.
+fn serve(mut engine: Engine, queue: &Receiver<Command>, ending: &AtomicBool, sink: &EventSink) -> DownReason {
+    loop {
+        // At most one queue's worth, so that a flood of commands cannot keep steps from running.
+        for _ in 0..queue.capacity().unwrap_or(1) {
+            let command = match queue.try_recv() {
+                Ok(command) => command,
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => Command::Shutdown,
+            };
+            if let Some(why) = tell(engine.apply(command), sink) {
+                return why;
+            }
+        }
+        if ending.load(Ordering::Acquire) {
+            engine.apply(Command::Shutdown);
+            return DownReason::Shutdown;
+        }
+        let event = engine.step();
+        let idle = event.as_ref().is_none_or(is_idle);
+        if let Some(why) = tell(event, sink) {
+            return why;
+        }
+        if idle {
+            // Nothing can change without a command, and the handle's end closes the queue: this wait needs no deadline.
+            let command = queue.recv().unwrap_or(Command::Shutdown);
+            if let Some(why) = tell(engine.apply(command), sink) {
+                return why;
+            }
+        }
+    }
+}
+
+/// Hands an event to the sink. `Some` if the engine has gone down (which is for `live` to say).
+fn tell(event: Option<EngineEvent>, sink: &EventSink) -> Option<DownReason> {
+    match event {
+        Some(EngineEvent::Down { why }) => return Some(why),
+        Some(event) => sink(event),
+        None => {}
+    }
+    None
+}
+
+/// A report of wants alone: no step was run.
+fn is_idle(event: &EngineEvent) -> bool {
+    matches!(event, EngineEvent::Step(report) if report.batch == 0)
+}
