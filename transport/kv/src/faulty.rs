@@ -1,0 +1,213 @@
+//! A transfer that fails as a script says, for tests of what stands above it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{
+    EventSink, KvError, KvEvent, KvMemory, KvTransfer, Offer, Read, ReadError, ReadId, SourceAddress, Totals,
+    TransferKey,
+};
+
+/// What goes wrong with one read.
+#[derive(Clone, Eq, PartialEq, Debug)]
+pub enum Fault {
+    /// It never starts and ends with this error.
+    Fail(ReadError),
+    /// It does not start before [`Faulty::release`].
+    HoldStart,
+    /// It runs, but its end is not told before [`Faulty::release`]: its blocks stay pinned.
+    HoldEnd,
+    /// It ends well, but one bit of the first block that landed is wrong.
+    Corrupt,
+}
+
+/// Wraps a transfer and applies scripted faults. Nothing here waits or sleeps: what is held stays until released.
+pub struct Faulty<T> {
+    inner: T,
+    script: Arc<Script>,
+}
+
+struct Script {
+    sink: EventSink,
+    memory: Arc<dyn KvMemory>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    reads_seen: u64,
+    by_read: BTreeMap<u64, Fault>,
+    on_end: BTreeMap<ReadId, (Fault, u32)>,
+    held_reads: Vec<Read>,
+    hold_withdrawn: bool,
+    held_events: Vec<KvEvent>,
+}
+
+impl<T: KvTransfer> Faulty<T> {
+    /// Builds the wrapped transfer with `make`, whose events pass through the script before they reach `sink`.
+    /// `memory` is the region of the wrapped transfer.
+    pub fn new<E>(
+        memory: Arc<dyn KvMemory>,
+        sink: EventSink,
+        make: impl FnOnce(EventSink) -> Result<T, E>,
+    ) -> Result<Self, E> {
+        let script = Arc::new(Script {
+            sink,
+            memory,
+            state: Mutex::default(),
+        });
+        let filter = script.clone();
+        let inner = make(Arc::new(move |event| filter.pass(event)))?;
+        Ok(Self { inner, script })
+    }
+
+    /// The wrapped transfer.
+    pub fn inner(&self) -> &T {
+        &self.inner
+    }
+
+    /// Applies `fault` to the `nth` read from the start, counted from 0.
+    pub fn on_read(&self, nth: u64, fault: Fault) {
+        self.script.state().by_read.insert(nth, fault);
+    }
+
+    /// While true, no [`KvEvent::Withdrawn`] is told: as if a send of every offer were in flight.
+    pub fn hold_withdrawn(&self, hold: bool) {
+        self.script.state().hold_withdrawn = hold;
+    }
+
+    /// Starts the held reads and tells the held events, in the order they came, and holds withdrawals no longer.
+    pub fn release(&self) {
+        let (reads, events) = {
+            let mut state = self.script.state();
+            state.hold_withdrawn = false;
+            (
+                std::mem::take(&mut state.held_reads),
+                std::mem::take(&mut state.held_events),
+            )
+        };
+        for event in events {
+            (self.script.sink)(event);
+        }
+        for read in reads {
+            let id = read.id;
+            if let Err(e) = self.inner.read(read) {
+                (self.script.sink)(KvEvent::ReadEnded {
+                    id,
+                    result: Err(ReadError::Local(e.to_string())),
+                });
+            }
+        }
+    }
+}
+
+impl Script {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells an event, or keeps it.
+    fn pass(&self, event: KvEvent) {
+        let corrupt = {
+            let mut state = self.state();
+            let (hold, corrupt) = match &event {
+                KvEvent::Withdrawn { .. } => (state.hold_withdrawn, None),
+                KvEvent::ReadEnded { id, result } => match state.on_end.remove(id) {
+                    Some((Fault::HoldEnd, _)) => (true, None),
+                    Some((Fault::Corrupt, block)) if result.is_ok() => (false, Some(block)),
+                    _ => (false, None),
+                },
+            };
+            if hold {
+                state.held_events.push(event);
+                return;
+            }
+            corrupt
+        };
+        if let Some(block) = corrupt {
+            self.flip_bit(block);
+        }
+        (self.sink)(event);
+    }
+
+    fn flip_bit(&self, block: u32) {
+        let mut byte = [0u8];
+        if self.memory.read_into(block, 0, &mut byte).is_ok() {
+            byte[0] ^= 1;
+            let _ = self.memory.write_from(block, 0, &byte);
+        }
+    }
+}
+
+impl<T: KvTransfer> KvTransfer for Faulty<T> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn address(&self) -> SourceAddress {
+        self.inner.address()
+    }
+
+    fn offer(&self, offer: Offer) -> Result<(), KvError> {
+        self.inner.offer(offer)
+    }
+
+    fn withdraw(&self, key: TransferKey) {
+        self.inner.withdraw(key);
+    }
+
+    fn read(&self, read: Read) -> Result<(), KvError> {
+        let fault = {
+            let mut state = self.script.state();
+            let nth = state.reads_seen;
+            state.reads_seen += 1;
+            state.by_read.remove(&nth)
+        };
+        match fault {
+            None => self.inner.read(read),
+            Some(Fault::Fail(error)) => {
+                (self.script.sink)(KvEvent::ReadEnded {
+                    id: read.id,
+                    result: Err(error),
+                });
+                Ok(())
+            }
+            Some(Fault::HoldStart) => {
+                self.script.state().held_reads.push(read);
+                Ok(())
+            }
+            Some(at_end) => {
+                let id = read.id;
+                let first = read.into.first().copied().unwrap_or_default();
+                // Before the read starts: its end may come at once.
+                self.script.state().on_end.insert(id, (at_end, first));
+                self.inner.read(read).inspect_err(|_| {
+                    self.script.state().on_end.remove(&id);
+                })
+            }
+        }
+    }
+
+    fn cancel(&self, id: ReadId) {
+        let held = {
+            let mut state = self.script.state();
+            let before = state.held_reads.len();
+            state.held_reads.retain(|read| read.id != id);
+            state.held_reads.len() < before
+        };
+        if held {
+            (self.script.sink)(KvEvent::ReadEnded {
+                id,
+                result: Err(ReadError::Cancelled),
+            });
+        } else {
+            self.inner.cancel(id);
+        }
+    }
+
+    fn totals(&self) -> Totals {
+        self.inner.totals()
+    }
+}

@@ -1,0 +1,94 @@
+//! One read, from look-up to end.
+
+use super::{Hub, TRANSPORT, shared::Shared};
+use crate::{
+    KvMemory, OutOfRange, Read, ReadError, ReadStats, Refusal, Run, TransferKey, block_checksum, coalesce,
+};
+
+/// Performs a read that was accepted, and emits its end.
+pub(super) fn perform(hub: &Hub, reader: &Shared, read: &Read) {
+    let result = Hub::parse(&read.source)
+        .map_err(|e| ReadError::Local(e.to_string()))
+        .and_then(|id| {
+            hub.find(id)
+                .ok_or_else(|| ReadError::SourceLost("it has left this process".into()))
+        })
+        .and_then(|source| pull(&source, reader, read));
+    reader.end(read.id, result);
+}
+
+/// Pins the offer, copies, unpins.
+fn pull(source: &Shared, reader: &Shared, read: &Read) -> Result<ReadStats, ReadError> {
+    if reader.is_cancelled(read.id) {
+        return Err(ReadError::Cancelled);
+    }
+    let runs = pin(source, reader, read).map_err(ReadError::Refused)?;
+    let result = copy_runs(source, reader, read, &runs);
+    let sent = result.as_ref().ok().map(|stats| (stats.bytes, stats.descriptors));
+    source.unpin(read.key, sent);
+    result
+}
+
+fn pin(source: &Shared, reader: &Shared, read: &Read) -> Result<Vec<Run>, Refusal> {
+    let mut state = source.state();
+    let count = u32::try_from(read.into.len()).map_err(|_| Refusal::OutOfRange)?;
+    let found = if source.memory.block_bytes() == reader.memory.block_bytes() {
+        state.offers.look_up(read.key, read.capability, read.from, count)
+    } else {
+        Err(Refusal::Layout)
+    };
+    match found.map(|blocks| coalesce(blocks, &read.into, u32::MAX)) {
+        Ok(runs) => {
+            state.offers.pin(read.key);
+            Ok(runs)
+        }
+        Err(why) => {
+            state.totals.refused += 1;
+            Err(why)
+        }
+    }
+}
+
+fn copy_runs(source: &Shared, reader: &Shared, read: &Read, runs: &[Run]) -> Result<ReadStats, ReadError> {
+    let block_bytes = reader.memory.block_bytes();
+    let mut scratch = vec![0u8; block_bytes];
+    let mut bytes = 0u64;
+    for run in runs {
+        for i in 0..run.count {
+            if reader.is_cancelled(read.id) {
+                return Err(ReadError::Cancelled);
+            }
+            let (from, to, index) = (run.source + i, run.into + i, read.from + run.at + i);
+            let outside = |e: OutOfRange| ReadError::Local(e.to_string());
+            source.memory.read_into(from, 0, &mut scratch).map_err(outside)?;
+            let sent = block_checksum(read.key, index, &scratch);
+            reader.memory.write_from(to, 0, &scratch).map_err(outside)?;
+            verify(reader.memory.as_ref(), to, read.key, index, sent, &mut scratch)?;
+            bytes += block_bytes as u64;
+        }
+    }
+    Ok(ReadStats {
+        bytes,
+        descriptors: u32::try_from(runs.len()).unwrap_or(u32::MAX),
+        transport: TRANSPORT,
+    })
+}
+
+/// Reads the block back: what counts is what landed.
+fn verify(
+    memory: &dyn KvMemory,
+    block: u32,
+    key: TransferKey,
+    index: u32,
+    sent: u64,
+    scratch: &mut [u8],
+) -> Result<(), ReadError> {
+    memory
+        .read_into(block, 0, scratch)
+        .map_err(|e| ReadError::Local(e.to_string()))?;
+    if block_checksum(key, index, scratch) == sent {
+        Ok(())
+    } else {
+        Err(ReadError::Corrupt { block })
+    }
+}

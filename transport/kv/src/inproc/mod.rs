@@ -1,0 +1,135 @@
+//! Moves between workers of one process: a copy from one region to another, on the reader's transfer thread.
+
+mod copy;
+mod hub;
+mod shared;
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{self, JoinHandle},
+};
+
+pub use hub::Hub;
+
+use crate::{
+    EventSink, KvError, KvEvent, KvMemory, KvTransfer, MAX_READS, Offer, Read, ReadId, SourceAddress, Totals,
+    TransferKey, Withdrawal,
+};
+use shared::Shared;
+
+/// What [`crate::ReadStats`] and metrics call this transfer.
+const TRANSPORT: &str = "in-process";
+
+/// The transfer of one worker to and from the others on the same [`Hub`].
+///
+/// A source that was dropped is lost to its readers; a read under way when its source is dropped still ends well,
+/// as the copy holds the source's region.
+pub struct InProcess {
+    shared: Arc<Shared>,
+    hub: Hub,
+    id: u64,
+    /// None: copies run inside [`KvTransfer::read`].
+    worker: Option<Worker>,
+}
+
+struct Worker {
+    queue: SyncSender<Read>,
+    thread: JoinHandle<()>,
+}
+
+impl InProcess {
+    /// A transfer with a thread of its own that does the copies. The thread ends when the value is dropped.
+    pub fn spawn(hub: &Hub, memory: Arc<dyn KvMemory>, sink: EventSink) -> io::Result<Self> {
+        let mut this = Self::inline(hub, memory, sink);
+        let (queue, reads) = sync_channel(MAX_READS);
+        let (shared, hub) = (this.shared.clone(), hub.clone());
+        let thread = thread::Builder::new()
+            .name("kv-in-process".into())
+            .spawn(move || serve(&reads, &hub, &shared))?;
+        this.worker = Some(Worker { queue, thread });
+        Ok(this)
+    }
+
+    /// A transfer that copies inside [`KvTransfer::read`], so that events come in one fixed order: for simulations.
+    pub fn inline(hub: &Hub, memory: Arc<dyn KvMemory>, sink: EventSink) -> Self {
+        let shared = Arc::new(Shared::new(memory, sink));
+        let id = hub.join(&shared);
+        Self {
+            shared,
+            hub: hub.clone(),
+            id,
+            worker: None,
+        }
+    }
+}
+
+/// The transfer thread: ends when the queue's sender is gone and the queue is empty.
+fn serve(reads: &Receiver<Read>, hub: &Hub, shared: &Shared) {
+    while let Ok(read) = reads.recv() {
+        copy::perform(hub, shared, &read);
+    }
+}
+
+impl KvTransfer for InProcess {
+    fn name(&self) -> &'static str {
+        TRANSPORT
+    }
+
+    fn address(&self) -> SourceAddress {
+        Hub::address(self.id)
+    }
+
+    fn offer(&self, offer: Offer) -> Result<(), KvError> {
+        self.shared.state().offers.insert(offer)
+    }
+
+    fn withdraw(&self, key: TransferKey) {
+        let found = self.shared.state().offers.withdraw(key);
+        if found == Withdrawal::Done {
+            self.shared.emit(KvEvent::Withdrawn { key });
+        }
+    }
+
+    fn read(&self, read: Read) -> Result<(), KvError> {
+        Hub::parse(&read.source)?;
+        self.shared.accept(&read)?;
+        match &self.worker {
+            None => copy::perform(&self.hub, &self.shared, &read),
+            Some(worker) => {
+                let id = read.id;
+                if worker.queue.try_send(read).is_err() {
+                    self.shared.forget(id);
+                    return Err(KvError::Stopped);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel(&self, id: ReadId) {
+        self.shared.cancel(id);
+    }
+
+    fn totals(&self) -> Totals {
+        self.shared.totals()
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        self.hub.leave(self.id);
+        self.shared.stop();
+        let Some(Worker { queue, thread }) = self.worker.take() else {
+            return;
+        };
+        drop(queue);
+        // An event handler may hold the last reference: a thread cannot wait for itself.
+        if thread.thread().id() != thread::current().id() {
+            let _ = thread.join();
+        }
+    }
+}

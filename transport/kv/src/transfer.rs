@@ -1,0 +1,157 @@
+//! The trait, its commands and its events.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use crate::{BlockIndex, KvError, KvMemory, Offer, ReadError, ReadId, TransferKey};
+
+/// Most offers a transfer holds, withdrawn ones with sends in flight included.
+pub const MAX_OFFERS: usize = 65_536;
+/// Most reads a transfer has open.
+pub const MAX_READS: usize = 4_096;
+/// Most blocks of one offer or one read.
+pub const MAX_BLOCKS: usize = 65_536;
+/// Longest source address in bytes.
+pub const MAX_ADDRESS_BYTES: usize = 256;
+
+/// Where a source is. Opaque to everyone but the transfer that made it; at most [`MAX_ADDRESS_BYTES`].
+#[derive(Clone, Eq, PartialEq, Ord, PartialOrd, Hash)]
+pub struct SourceAddress(pub Vec<u8>);
+
+impl fmt::Debug for SourceAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SourceAddress({})", String::from_utf8_lossy(&self.0))
+    }
+}
+
+/// A reader's request for blocks of an offer.
+#[derive(Clone, Eq, PartialEq, Debug)]
+pub struct Read {
+    /// Minted by the reader, unique in its process.
+    pub id: ReadId,
+    /// Whose blocks.
+    pub key: TransferKey,
+    /// What the source published with them.
+    pub capability: u128,
+    /// Where the source is.
+    pub source: SourceAddress,
+    /// Index into the offer's blocks of the first one wanted.
+    pub from: u32,
+    /// Local blocks that receive them, in order. They belong to the transfer until [`KvEvent::ReadEnded`].
+    pub into: Vec<BlockIndex>,
+}
+
+/// What a finished read moved.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub struct ReadStats {
+    /// Bytes of KV that arrived.
+    pub bytes: u64,
+    /// Contiguous pieces they came in.
+    pub descriptors: u32,
+    /// What carried them: `"in-process"`, `"ucx-tcp"`, `"ucx-shm"`, ...
+    pub transport: &'static str,
+}
+
+/// What a transfer tells its owner.
+#[derive(Clone, Eq, PartialEq, Debug)]
+pub enum KvEvent {
+    /// A read ended: exactly one per accepted read. No byte of it can land any more; its blocks may be reused.
+    ReadEnded {
+        /// Which read.
+        id: ReadId,
+        /// What it moved, or why it failed.
+        result: Result<ReadStats, ReadError>,
+    },
+    /// A withdrawn offer has no send in flight any more: its blocks may be reused. Exactly one per withdrawn offer,
+    /// and one for each withdrawal of a key that is not offered.
+    Withdrawn {
+        /// Which offer.
+        key: TransferKey,
+    },
+}
+
+/// Receives events, on the transfer's thread; must not block.
+pub type EventSink = Arc<dyn Fn(KvEvent) + Send + Sync>;
+
+/// Counters since the start, for metrics.
+#[derive(Clone, Eq, PartialEq, Debug, Default)]
+pub struct Totals {
+    /// What carries the bytes, as in [`ReadStats::transport`]; empty before the first.
+    pub transport: &'static str,
+    /// Bytes that arrived in reads that succeeded.
+    pub bytes_in: u64,
+    /// Reads that succeeded.
+    pub reads_in: u64,
+    /// Contiguous pieces they came in.
+    pub descriptors_in: u64,
+    /// Bytes whose send completed.
+    pub bytes_out: u64,
+    /// Reads answered as a source.
+    pub reads_out: u64,
+    /// Contiguous pieces sent.
+    pub descriptors_out: u64,
+    /// Reads refused as a source.
+    pub refused: u64,
+    /// Own reads that failed.
+    pub failed: u64,
+    /// Reads open now.
+    pub reads_open: u64,
+    /// Offers open now, withdrawn ones with sends in flight included.
+    pub offers_open: u64,
+    /// Sends in flight now.
+    pub sends_open: u64,
+}
+
+/// A way to move KV blocks between workers. No method blocks on a peer.
+pub trait KvTransfer: Send + Sync + 'static {
+    /// `"in-process"`, `"ucx"`.
+    fn name(&self) -> &'static str;
+
+    /// What a reader needs to reach this source.
+    fn address(&self) -> SourceAddress;
+
+    /// Publishes blocks. They must not be written until [`KvEvent::Withdrawn`].
+    fn offer(&self, offer: Offer) -> Result<(), KvError>;
+
+    /// Ends an offer: no further read of it is answered, and [`KvEvent::Withdrawn`] comes once its sends have
+    /// completed (at once for a key that is not offered). Repeating it is harmless.
+    fn withdraw(&self, key: TransferKey);
+
+    /// Starts a read. If accepted, exactly one [`KvEvent::ReadEnded`] follows, whatever the peer does.
+    fn read(&self, read: Read) -> Result<(), KvError>;
+
+    /// A hint that the read is not wanted: [`KvEvent::ReadEnded`] comes when no byte of it can land any more, with
+    /// [`ReadError::Cancelled`] unless it had ended otherwise before. Unknown ids are ignored.
+    fn cancel(&self, id: ReadId);
+
+    /// Counters since the start.
+    fn totals(&self) -> Totals;
+}
+
+/// Checks a read against the region it lands in: a non-empty, bounded list of distinct blocks, a bounded address.
+pub fn validate_read(read: &Read, memory: &dyn KvMemory) -> Result<(), KvError> {
+    let len = read.source.0.len();
+    if len == 0 || len > MAX_ADDRESS_BYTES {
+        return Err(KvError::BadAddress(format!(
+            "{len} bytes, must be 1 to {MAX_ADDRESS_BYTES}"
+        )));
+    }
+    validate_blocks(&read.into, memory.blocks())
+}
+
+/// Checks a block list against a region of `blocks` blocks.
+pub(crate) fn validate_blocks(list: &[BlockIndex], blocks: u32) -> Result<(), KvError> {
+    if list.is_empty() || list.len() > MAX_BLOCKS {
+        return Err(KvError::BadBlocks(format!(
+            "{} blocks, must be 1 to {MAX_BLOCKS}",
+            list.len()
+        )));
+    }
+    if let Some(&b) = list.iter().find(|&&b| b >= blocks) {
+        return Err(KvError::BadBlocks(format!("block {b}, the region has {blocks}")));
+    }
+    let distinct: BTreeSet<_> = list.iter().collect();
+    if distinct.len() != list.len() {
+        return Err(KvError::BadBlocks("a block is named twice".into()));
+    }
+    Ok(())
+}
