@@ -1,0 +1,9 @@
+//! Tests of the engine crate from outside. Those that need a backend are in the mock's crate.
+
+mod layout;
+mod pool;
+mod prefix;
+mod refusals;
+mod scheduler;
+mod scheduler_properties;
+mod world;
