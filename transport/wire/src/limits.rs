@@ -1,0 +1,31 @@
+//! The bounds of everything that travels. A message beyond one of them is neither sent nor accepted.
+
+/// Bytes of a frame's payload. The header is not counted.
+pub const MAX_PAYLOAD_BYTES: u32 = 4 * 1024 * 1024;
+
+/// Bytes of a hello's payload: small, because it is read before the peer is known to be a fitting one.
+pub const MAX_HELLO_BYTES: u32 = 16 * 1024;
+
+/// Tokens of one sequence, prompt and answer together.
+pub const MAX_TOKENS: usize = 262_144;
+
+/// Rooms that one frame may list: a digest, an answer to a digest, or a batch of tokens.
+pub const MAX_ROOMS: usize = 32_768;
+
+/// Alternatives that the log-probabilities of one token may list.
+pub const MAX_TOP_LOGPROBS: usize = 20;
+
+/// Bytes of an opaque KV address.
+pub const MAX_ADDRESS_BYTES: usize = 256;
+
+/// Bytes of a node's, model's or numerics' name.
+pub const MAX_NAME_BYTES: usize = 256;
+
+/// Bytes of the name of a KV transport.
+pub const MAX_TRANSPORT_BYTES: usize = 32;
+
+/// Bytes of a reason given to a person.
+pub const MAX_REASON_BYTES: usize = 512;
+
+/// Milliseconds that a deadline may be away: a week.
+pub const MAX_DEADLINE_MS: u64 = 7 * 24 * 3600 * 1000;

@@ -1,0 +1,135 @@
+//! What a gateway tells a worker.
+
+use rkyv::{Archive, Deserialize, Serialize};
+
+use crate::check::{Check, at_most, number, some_at_most};
+use crate::error::Invalid;
+use crate::kind::Kind;
+use crate::limits::{MAX_DEADLINE_MS, MAX_REASON_BYTES, MAX_ROOMS, MAX_TOKENS};
+use crate::token::TokenOut;
+use crate::work::{RoomKey, Ticket, Work};
+
+/// A frame from a gateway to a worker.
+///
+/// Deadlines are the time left when the frame is made, in milliseconds: nodes share no clock.
+#[derive(Archive, Serialize, Deserialize, Clone, PartialEq, Debug)]
+pub enum ToWorker {
+    /// The gateway lives, and these are all the attempts that it has open on this worker. The worker drops any other of
+    /// this gateway's, then answers with [`ToGateway::HeartbeatAck`](crate::ToGateway::HeartbeatAck).
+    Heartbeat {
+        /// Counts up from 1 on each link.
+        n: u64,
+        /// The attempts whose opening frame was sent before this one, and no closing frame.
+        open: Vec<RoomKey>,
+    },
+    /// Grant blocks and a slot for decoding, or refuse.
+    Reserve {
+        /// Which attempt.
+        key: RoomKey,
+        /// What it will be about.
+        work: Work,
+        /// Until the request ends.
+        deadline_ms: u64,
+    },
+    /// Compute the prompt and what was delivered, sample one token, publish. Where the attempt is reserved too: go on
+    /// to the end of the answer instead.
+    Prefill {
+        /// Which attempt.
+        key: RoomKey,
+        /// What to compute.
+        work: Work,
+        /// Until the request ends.
+        deadline_ms: u64,
+    },
+    /// Get the KV with this ticket, then generate.
+    Pull {
+        /// Which attempt; it was reserved.
+        key: RoomKey,
+        /// Where the KV is.
+        ticket: Ticket,
+        /// The tokens that the prefill worker sampled. They follow those of the reserved work; their KV is nowhere.
+        first: Vec<TokenOut>,
+    },
+    /// What was published has been fetched.
+    Release {
+        /// Which attempt.
+        key: RoomKey,
+    },
+    /// The attempt is over: stop, give everything back, and say [`ToGateway::Closed`](crate::ToGateway::Closed). For an
+    /// attempt that is not here too. May be repeated.
+    Close {
+        /// Which attempt.
+        key: RoomKey,
+    },
+    /// The gateway is leaving in order: no new attempt comes, and the link ends.
+    Goodbye {
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+impl ToWorker {
+    pub(crate) const KINDS: &[Kind] = &[
+        Kind::Heartbeat,
+        Kind::Reserve,
+        Kind::Prefill,
+        Kind::Pull,
+        Kind::Release,
+        Kind::Close,
+        Kind::Goodbye,
+    ];
+
+    pub(crate) fn kind_of(&self) -> Kind {
+        match self {
+            Self::Heartbeat { .. } => Kind::Heartbeat,
+            Self::Reserve { .. } => Kind::Reserve,
+            Self::Prefill { .. } => Kind::Prefill,
+            Self::Pull { .. } => Kind::Pull,
+            Self::Release { .. } => Kind::Release,
+            Self::Close { .. } => Kind::Close,
+            Self::Goodbye { .. } => Kind::Goodbye,
+        }
+    }
+
+    /// Which attempt it is about, if about one.
+    #[must_use]
+    pub fn key(&self) -> Option<RoomKey> {
+        match self {
+            Self::Reserve { key, .. }
+            | Self::Prefill { key, .. }
+            | Self::Pull { key, .. }
+            | Self::Release { key }
+            | Self::Close { key } => Some(*key),
+            Self::Heartbeat { .. } | Self::Goodbye { .. } => None,
+        }
+    }
+}
+
+impl Check for ToWorker {
+    fn check(&self) -> Result<(), Invalid> {
+        match self {
+            Self::Heartbeat { open, .. } => at_most("heartbeat.open", open.len(), MAX_ROOMS),
+            Self::Reserve {
+                work, deadline_ms, ..
+            }
+            | Self::Prefill {
+                work, deadline_ms, ..
+            } => {
+                number(
+                    "deadline_ms",
+                    deadline_ms,
+                    *deadline_ms <= MAX_DEADLINE_MS,
+                    "at most a week",
+                )?;
+                work.check()
+            }
+            Self::Pull { ticket, first, .. } => {
+                ticket.check()?;
+                some_at_most("pull.first", first.len(), MAX_TOKENS)?;
+                first.check()
+            }
+            Self::Release { .. } | Self::Close { .. } => Ok(()),
+            Self::Goodbye { reason } => at_most("goodbye.reason", reason.len(), MAX_REASON_BYTES),
+        }
+    }
+}
