@@ -11,7 +11,8 @@ pub enum Outcome {
     Aborted(AbortBy),
     /// It could not be had, retries included.
     Failed(Failure),
-    /// The request's own deadline, or that of the queue, passed while the room was in this phase.
+    /// The request's own deadline passed while the room was in this phase. (The queue's deadline is
+    /// [`Failure::NoCredit`].)
     Expired(PhaseKind),
 }
 
@@ -44,6 +45,8 @@ pub enum Failure {
     NoWorker,
     /// The queue is full: nothing was started.
     QueueFull,
+    /// No credit came before the queue's deadline: nothing was started.
+    NoCredit,
     /// Every attempt failed; the last one so.
     Attempts(AttemptError),
     /// The request can never fit: it needs more blocks than any worker has.
@@ -63,12 +66,26 @@ pub enum AttemptError {
     PullFailed,
     /// The engine failed on this sequence.
     EngineFailed,
+    /// The worker's account of the answer does not continue what was delivered: tokens are missing.
+    Gap,
     /// The worker does not have the attempt (any more).
     UnknownAttempt,
     /// The worker took its blocks back to serve others; the room goes on elsewhere or later.
     Evicted,
     /// The worker had no blocks or no slot after all.
     Refused(Refusal),
+}
+
+impl AttemptError {
+    /// Whether something is broken, so that the attempt counts against the bound on restarts and the worker is
+    /// avoided. What is not a fault is a lack of credit, which passes.
+    #[must_use]
+    pub fn is_fault(self) -> bool {
+        !matches!(
+            self,
+            Self::Evicted | Self::Refused(Refusal::NoBlocks | Refusal::NoSlot | Refusal::Draining)
+        )
+    }
 }
 
 /// Why a worker's host does not grant what was asked.

@@ -20,7 +20,9 @@ impl Span {
     /// A span of whole milliseconds.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
-        Self { micros: millis.saturating_mul(1_000) }
+        Self {
+            micros: millis.saturating_mul(1_000),
+        }
     }
 
     /// The span in whole milliseconds, rounded down.
@@ -28,13 +30,23 @@ impl Span {
     pub const fn as_millis(self) -> u64 {
         self.micros / 1_000
     }
+
+    /// Twice as long.
+    #[must_use]
+    pub const fn doubled(self) -> Self {
+        Self {
+            micros: self.micros.saturating_mul(2),
+        }
+    }
 }
 
 impl Add<Span> for Time {
     type Output = Self;
 
     fn add(self, span: Span) -> Self {
-        Self { micros: self.micros.saturating_add(span.micros) }
+        Self {
+            micros: self.micros.saturating_add(span.micros),
+        }
     }
 }
 
@@ -43,6 +55,8 @@ impl Sub for Time {
 
     /// Time passed since `earlier`; zero if it is not earlier.
     fn sub(self, earlier: Self) -> Span {
-        Span { micros: self.micros.saturating_sub(earlier.micros) }
+        Span {
+            micros: self.micros.saturating_sub(earlier.micros),
+        }
     }
 }

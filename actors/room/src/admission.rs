@@ -1,0 +1,240 @@
+//! The desk: admission by credit. One actor at the gateway owns it; rooms ask it for credit and give it back.
+//!
+//! Waiting rooms are ordered by priority, then by arrival. The first that fits goes. One that does not fit is passed by
+//! later ones that do, so that a large room does not idle the workers; but only [`DeskLimits::max_passed`] times: then
+//! everybody waits for it, so that small rooms do not starve it. What frees up goes to it first all the while.
+//!
+//! The queue is bounded and refuses by type (INV-09). How long a room may wait is the room's own deadline: the desk
+//! knows no time but the grace for an absent worker.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::command::{Bid, Credit, Priority};
+use crate::config::DeskLimits;
+use crate::id::{Attempt, Generation, NodeId, RoomId};
+use crate::input::Route;
+use crate::outcome::Failure;
+use crate::placement::{Advert, Need, Placement, WorkerSpec, WorkerView};
+use crate::time::Time;
+
+/// What the desk decided about a waiting attempt, which waits no more.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub enum Verdict {
+    /// It has credit at these workers.
+    Granted {
+        /// Which attempt.
+        attempt: Attempt,
+        /// Where.
+        route: Route,
+    },
+    /// It cannot have any.
+    Refused {
+        /// Which attempt.
+        attempt: Attempt,
+        /// Why not.
+        failure: Failure,
+    },
+}
+
+/// A place in the queue; the least goes first.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
+struct Place {
+    urgency: Reverse<Priority>,
+    arrived: Time,
+    room: RoomId,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    bid: Bid,
+    passed: u32,
+}
+
+/// The queue of waiting rooms, and the credit of the workers. See the [module](self).
+#[derive(Debug)]
+pub struct Desk {
+    limits: DeskLimits,
+    placement: Placement,
+    queue: BTreeMap<Place, Waiting>,
+    places: BTreeMap<RoomId, Place>,
+    /// Since when there is no way through the workers.
+    absent_since: Option<Time>,
+    /// Something changed since the queue was last searched in vain.
+    changed: bool,
+}
+
+impl Desk {
+    /// A desk without workers.
+    #[must_use]
+    pub fn new(limits: DeskLimits, now: Time) -> Self {
+        Self {
+            limits,
+            placement: Placement::new(limits),
+            queue: BTreeMap::new(),
+            places: BTreeMap::new(),
+            absent_since: Some(now),
+            changed: false,
+        }
+    }
+
+    /// A room asks for credit. A second bid of a room takes the place of its first.
+    ///
+    /// # Errors
+    /// [`Failure::QueueFull`], or [`Failure::TooLarge`] if it cannot fit on any connected worker.
+    pub fn enqueue(&mut self, bid: Bid) -> Result<(), Failure> {
+        self.leave_queue(bid.attempt.room);
+        let bound = match bid.attempt.generation {
+            Generation::FIRST => self.limits.queue_rooms,
+            _ => self.limits.queue_rooms.saturating_mul(2),
+        };
+        if self.queue.len() >= bound {
+            return Err(Failure::QueueFull);
+        }
+        if self.placement.never_fits(Need::of(&bid, &self.limits)) {
+            return Err(Failure::TooLarge);
+        }
+        let room = bid.attempt.room;
+        let place = Place {
+            urgency: Reverse(bid.priority),
+            arrived: bid.arrived,
+            room,
+        };
+        self.places.insert(room, place);
+        self.queue.insert(place, Waiting { bid, passed: 0 });
+        self.changed = true;
+        Ok(())
+    }
+
+    /// The attempt does not want credit any more. If it was granted some in the meantime, that is given back.
+    pub fn leave(&mut self, attempt: Attempt) {
+        let waits = self
+            .places
+            .get(&attempt.room)
+            .and_then(|place| self.queue.get(place));
+        if waits.is_some_and(|waiting| waiting.bid.attempt == attempt) {
+            self.leave_queue(attempt.room);
+        }
+        self.placement.give_back_everywhere(attempt);
+        self.changed = true;
+    }
+
+    /// Credit comes back. Giving back what was given back before changes nothing.
+    pub fn give_back(&mut self, attempt: Attempt, worker: NodeId, credit: Credit) {
+        self.placement.give_back(attempt, worker, credit);
+        self.changed = true;
+    }
+
+    /// A worker is linked. What was promised at it under an earlier link is forgotten with that link.
+    pub fn worker_up(&mut self, now: Time, node: NodeId, spec: WorkerSpec) {
+        self.placement.up(node, spec, now);
+        self.workers_changed(now);
+    }
+
+    /// A worker's link is fenced.
+    pub fn worker_down(&mut self, now: Time, node: NodeId) {
+        self.placement.down(node);
+        self.workers_changed(now);
+    }
+
+    /// A worker said what it could grant. Unknown workers are ignored.
+    pub fn advertise(&mut self, now: Time, node: NodeId, advert: Advert) {
+        self.placement.advertise(node, advert, now);
+        self.workers_changed(now);
+    }
+
+    /// A worker's link is silent, though not yet for as long as its lease: nothing new goes there for now.
+    pub fn suspect(&mut self, now: Time, node: NodeId, suspected: bool) {
+        self.placement.suspect(node, suspected);
+        self.workers_changed(now);
+    }
+
+    /// The next decision. Call until `None` after every change and every timeout.
+    pub fn poll_verdict(&mut self, now: Time) -> Option<Verdict> {
+        if self.poll_timeout().is_some_and(|at| at <= now) {
+            let (_, Waiting { bid, .. }) = self.queue.pop_first()?;
+            self.places.remove(&bid.attempt.room);
+            return Some(Verdict::Refused {
+                attempt: bid.attempt,
+                failure: Failure::NoWorker,
+            });
+        }
+        if !self.changed {
+            return None;
+        }
+        let verdict = self.search(now);
+        self.changed = verdict.is_some();
+        verdict
+    }
+
+    /// When [`poll_verdict`](Self::poll_verdict) has something to say though nothing changed.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let since = self.absent_since.filter(|_| !self.queue.is_empty())?;
+        Some(since + self.limits.no_worker_grace)
+    }
+
+    /// How many rooms wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Every worker, for show.
+    #[must_use]
+    pub fn workers(&self) -> Vec<WorkerView> {
+        self.placement.views()
+    }
+
+    /// The first in the queue that fits, or that never will.
+    fn search(&mut self, now: Time) -> Option<Verdict> {
+        let spares = self.placement.spares();
+        let mut found = None;
+        let mut passed = Vec::new();
+        for (place, waiting) in self.queue.iter().take(self.limits.scan_rooms) {
+            let need = Need::of(&waiting.bid, &self.limits);
+            if let Some(route) = self.placement.route(&spares, need, &waiting.bid) {
+                found = Some((*place, need, Some(route)));
+                break;
+            }
+            if self.placement.never_fits(need) {
+                found = Some((*place, need, None));
+                break;
+            }
+            if waiting.passed >= self.limits.max_passed {
+                break;
+            }
+            passed.push(*place);
+        }
+        let (place, need, route) = found?;
+        self.places.remove(&place.room);
+        let attempt = self.queue.remove(&place)?.bid.attempt;
+        let Some(route) = route else {
+            return Some(Verdict::Refused {
+                attempt,
+                failure: Failure::TooLarge,
+            });
+        };
+        for place in passed {
+            if let Some(waiting) = self.queue.get_mut(&place) {
+                waiting.passed += 1;
+            }
+        }
+        self.placement.promise(attempt, route, need, now);
+        Some(Verdict::Granted { attempt, route })
+    }
+
+    fn leave_queue(&mut self, room: RoomId) {
+        if let Some(place) = self.places.remove(&room) {
+            self.queue.remove(&place);
+        }
+    }
+
+    fn workers_changed(&mut self, now: Time) {
+        self.changed = true;
+        self.absent_since = match self.placement.can_serve() {
+            true => None,
+            false => self.absent_since.or(Some(now)),
+        };
+    }
+}

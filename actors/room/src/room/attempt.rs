@@ -1,0 +1,155 @@
+//! Attempts: how one begins, how it fails into the next or into the outcome.
+
+use crate::command::{Bid, Command, Order, Work};
+use crate::event::{Happening, Why};
+use crate::id::NodeId;
+use crate::input::Route;
+use crate::outcome::{AttemptError, Failure, Finish, Outcome, Refusal};
+use crate::room::Room;
+use crate::room::deadline::Deadline;
+use crate::room::leg::{Leg, LegState};
+use crate::room::state::{Draining, Phase, Queued, Reserving};
+use crate::time::{Span, Time};
+
+impl Room {
+    /// Asks the desk for credit. A later attempt keeps the room's place in the order.
+    pub(super) fn enqueue(&mut self) {
+        self.outbox.command(Command::Enqueue(Bid {
+            attempt: self.attempt(),
+            priority: self.spec.priority,
+            arrived: self.born,
+            positions: self.work().positions,
+            max_positions: self.work().max_positions,
+            avoid: self.avoid.clone(),
+        }));
+    }
+
+    pub(super) fn work(&self) -> Work {
+        Work {
+            positions: self.spec.positions.saturating_add(self.delivered),
+            delivered: self.delivered,
+            max_positions: self.spec.positions.saturating_add(self.spec.max_new),
+            deadline: self.spec.deadline,
+        }
+    }
+
+    /// Credit is here: credit before work, so decode is asked first.
+    pub(super) fn admit(&mut self, now: Time, route: Route) {
+        for worker in route.workers() {
+            self.legs.push(Leg {
+                worker,
+                generation: self.generation,
+                state: LegState::Promised,
+            });
+        }
+        let deadline = Deadline::after(now, self.limits.reserve);
+        self.enter(
+            now,
+            Phase::Reserving(Reserving { deadline, route }),
+            Why::Admitted,
+        );
+        self.send(now, route.decode, Order::Reserve(self.work()));
+    }
+
+    /// The current attempt gives no answer. Its legs are closed, and another follows if the bounds allow.
+    pub(super) fn fail_attempt(&mut self, now: Time, blamed: NodeId, error: AttemptError) {
+        debug_assert!(
+            self.phase().is_live() && self.phase.speaker().is_some(),
+            "no attempt to fail"
+        );
+        self.last_error = Some(error);
+        if error.is_fault() {
+            self.faults = self.faults.saturating_add(1);
+        }
+        if error.is_fault() || error == AttemptError::Refused(Refusal::Draining) {
+            self.avoid.insert(blamed);
+        }
+        let outcome = self.outcome_of_failure(now, error);
+        let retried = outcome.is_none();
+        self.say(
+            now,
+            Happening::AttemptFailed {
+                worker: blamed,
+                error,
+                retried,
+            },
+        );
+        match outcome {
+            Some(outcome) => self.settle(now, outcome),
+            None => self.requeue(now, error),
+        }
+    }
+
+    /// The outcome that a failed attempt leaves, or `None` if another is to follow.
+    fn outcome_of_failure(&self, now: Time, error: AttemptError) -> Option<Outcome> {
+        if self.delivered >= self.spec.max_new {
+            // Only the word that it is whole was lost.
+            return Some(Outcome::Completed(Finish::Length));
+        }
+        if error == AttemptError::Refused(Refusal::TooLarge) {
+            return Some(Outcome::Failed(Failure::TooLarge));
+        }
+        if now >= self.spec.deadline {
+            return Some(Outcome::Expired(self.phase()));
+        }
+        (self.faults >= self.limits.max_faults).then_some(Outcome::Failed(Failure::Attempts(error)))
+    }
+
+    /// The next generation. After a fault it asks at once; after a lack of credit it pauses, so that a worker
+    /// that is full is not asked in a circle.
+    fn requeue(&mut self, now: Time, error: AttemptError) {
+        self.close_current_legs(now);
+        self.generation = self.generation.next();
+        let pause_until = (!error.is_fault()).then(|| now + self.next_pause());
+        let deadline = Deadline::after(now, self.limits.queue);
+        self.enter(
+            now,
+            Phase::Queued(Queued {
+                deadline,
+                pause_until,
+            }),
+            Why::Retry(error),
+        );
+        if pause_until.is_none() {
+            self.enqueue();
+        }
+    }
+
+    fn next_pause(&mut self) -> Span {
+        let doublings = self.refusals.min(32);
+        self.refusals = self.refusals.saturating_add(1);
+        let pause = (0..doublings).fold(self.limits.requeue_first, |pause, _| pause.doubled());
+        pause.min(self.limits.requeue_max)
+    }
+
+    /// Fixes the outcome, answers at once, and begins to drain. The only place where an outcome is set.
+    pub(super) fn settle(&mut self, now: Time, outcome: Outcome) {
+        debug_assert!(self.outcome.is_none(), "a second outcome");
+        self.outcome = Some(outcome);
+        self.outbox.command(Command::Answer(outcome));
+        if let Phase::Queued(Queued {
+            pause_until: None, ..
+        }) = self.phase
+        {
+            self.outbox.command(Command::LeaveQueue {
+                attempt: self.attempt(),
+            });
+        }
+        self.close_current_legs(now);
+        let deadline = Deadline::after(now, self.limits.drain_fence);
+        self.enter(now, Phase::Draining(Draining { deadline }), Why::Outcome(outcome));
+        self.end_if_returned(now);
+    }
+
+    /// Closes what is open of the current attempt. What was only promised is given back.
+    fn close_current_legs(&mut self, now: Time) {
+        for index in (0..self.legs.len()).rev() {
+            let leg = &self.legs[index];
+            match leg.state {
+                LegState::Promised => self.leg_returned(now, index, None),
+                LegState::Open => self.tell_to_return(index, Order::Close, now),
+                LegState::Closing(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The data of each phase. A phase is one value: what it is waiting for, and until when.
+
+use crate::id::NodeId;
+use crate::input::Route;
+use crate::phase::PhaseKind;
+use crate::room::deadline::Deadline;
+use crate::time::Time;
+
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) deadline: Deadline,
+    /// A refused or evicted attempt pauses before it asks for credit; then this is when it asks.
+    pub(super) pause_until: Option<Time>,
+}
+
+#[derive(Debug)]
+pub(super) struct Reserving {
+    pub(super) deadline: Deadline,
+    pub(super) route: Route,
+}
+
+#[derive(Debug)]
+pub(super) struct Prefilling {
+    pub(super) deadline: Deadline,
+    pub(super) route: Route,
+    /// Positions done, as last reported.
+    pub(super) computed: u32,
+    /// The first token of this attempt is here.
+    pub(super) sampled: bool,
+    /// The KV is on offer.
+    pub(super) published: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Pulling {
+    pub(super) deadline: Deadline,
+    pub(super) route: Route,
+    /// Positions arrived, as last reported.
+    pub(super) arrived: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Decoding {
+    pub(super) deadline: Deadline,
+    pub(super) worker: NodeId,
+}
+
+#[derive(Debug)]
+pub(super) struct Draining {
+    pub(super) deadline: Deadline,
+}
+
+/// The phase of a room.
+#[derive(Debug)]
+pub(super) enum Phase {
+    Queued(Queued),
+    Reserving(Reserving),
+    Prefilling(Prefilling),
+    Pulling(Pulling),
+    Decoding(Decoding),
+    Draining(Draining),
+    Ended,
+}
+
+impl Phase {
+    pub(super) fn kind(&self) -> PhaseKind {
+        match self {
+            Self::Queued(_) => PhaseKind::Queued,
+            Self::Reserving(_) => PhaseKind::Reserving,
+            Self::Prefilling(_) => PhaseKind::Prefilling,
+            Self::Pulling(_) => PhaseKind::Pulling,
+            Self::Decoding(_) => PhaseKind::Decoding,
+            Self::Draining(_) => PhaseKind::Draining,
+            Self::Ended => PhaseKind::Ended,
+        }
+    }
+
+    /// `None` only where nothing is left to happen.
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        match self {
+            Self::Queued(p) => Some(p.deadline),
+            Self::Reserving(p) => Some(p.deadline),
+            Self::Prefilling(p) => Some(p.deadline),
+            Self::Pulling(p) => Some(p.deadline),
+            Self::Decoding(p) => Some(p.deadline),
+            Self::Draining(p) => Some(p.deadline),
+            Self::Ended => None,
+        }
+    }
+
+    /// The worker whose turn it is: only its word moves the attempt on, and it is blamed for silence.
+    pub(super) fn speaker(&self) -> Option<NodeId> {
+        match self {
+            Self::Reserving(p) => Some(p.route.decode),
+            Self::Prefilling(p) => Some(p.route.prefill),
+            Self::Pulling(p) => Some(p.route.decode),
+            Self::Decoding(p) => Some(p.worker),
+            Self::Queued(_) | Self::Draining(_) | Self::Ended => None,
+        }
+    }
+}

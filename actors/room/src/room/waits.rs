@@ -1,0 +1,183 @@
+//! What can be asked of a room at any moment: where it is, what it waits for, until when, who holds blocks for it.
+
+use crate::id::{Generation, NodeId, RoomId};
+use crate::outcome::Outcome;
+use crate::phase::PhaseKind;
+use crate::room::Room;
+use crate::room::leg::LegState;
+use crate::room::spec::{LegView, RoomSpec};
+use crate::room::state::Phase;
+use crate::time::{Span, Time};
+
+/// What a room waits for.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
+pub enum WaitsFor {
+    /// Credit at the desk.
+    Credit,
+    /// The end of a pause before it asks for credit again.
+    Pause {
+        /// When that is.
+        until: Time,
+    },
+    /// Decode's grant.
+    Grant {
+        /// Whose.
+        worker: NodeId,
+    },
+    /// The prompt to be computed.
+    Prompt {
+        /// By whom.
+        worker: NodeId,
+        /// Positions done.
+        computed: u32,
+        /// Positions in all.
+        positions: u32,
+    },
+    /// The KV to be pulled.
+    Kv {
+        /// Who offers it.
+        from: NodeId,
+        /// Who pulls.
+        to: NodeId,
+    },
+    /// The next token.
+    Token {
+        /// From whom.
+        worker: NodeId,
+    },
+    /// Proof that a lease is returned.
+    Proof {
+        /// By the first of those that owe it.
+        worker: NodeId,
+        /// Of how many leases.
+        leases: usize,
+    },
+    /// Nothing any more.
+    Nothing,
+}
+
+impl Room {
+    /// Its name.
+    #[must_use]
+    pub fn id(&self) -> RoomId {
+        self.id
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub fn spec(&self) -> &RoomSpec {
+        &self.spec
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn phase(&self) -> PhaseKind {
+        self.phase.kind()
+    }
+
+    /// Since when it is there.
+    #[must_use]
+    pub fn in_phase_since(&self) -> Time {
+        self.entered
+    }
+
+    /// How old it is.
+    #[must_use]
+    pub fn age(&self, now: Time) -> Span {
+        now - self.born
+    }
+
+    /// The current attempt.
+    #[must_use]
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// The outcome, once it is fixed.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.outcome
+    }
+
+    /// Tokens that went to the client.
+    #[must_use]
+    pub fn delivered(&self) -> u32 {
+        self.delivered
+    }
+
+    /// Inputs that changed nothing because they were stale, out of turn, or repeated.
+    #[must_use]
+    pub fn stale_inputs(&self) -> u64 {
+        self.stale_inputs
+    }
+
+    /// What ends the present wait at the latest: the phase's deadline or the request's.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        let phase = self.phase.deadline()?.at();
+        Some(if self.phase().is_live() {
+            phase.min(self.spec.deadline)
+        } else {
+            phase
+        })
+    }
+
+    /// Every worker that may hold a lease, and for which attempt.
+    #[must_use]
+    pub fn legs(&self) -> Vec<LegView> {
+        let view = |leg: &super::Leg| {
+            let told_to_close = match &leg.state {
+                LegState::Promised => return None,
+                LegState::Open => None,
+                LegState::Closing(closing) => Some(closing.told),
+            };
+            Some(LegView {
+                worker: leg.worker,
+                generation: leg.generation,
+                told_to_close,
+            })
+        };
+        let mut legs: Vec<_> = self.legs.iter().filter_map(view).collect();
+        legs.sort_unstable();
+        legs
+    }
+
+    /// The workers that are to keep the current attempt: what goes into their digests.
+    pub fn wanted_at(&self) -> impl Iterator<Item = (NodeId, Generation)> {
+        self.legs
+            .iter()
+            .filter(|leg| leg.is_open())
+            .map(|leg| (leg.worker, leg.generation))
+    }
+
+    /// What it waits for.
+    #[must_use]
+    pub fn waits_for(&self) -> WaitsFor {
+        match &self.phase {
+            Phase::Queued(p) => p
+                .pause_until
+                .map_or(WaitsFor::Credit, |until| WaitsFor::Pause { until }),
+            Phase::Reserving(p) => WaitsFor::Grant {
+                worker: p.route.decode,
+            },
+            Phase::Prefilling(p) => WaitsFor::Prompt {
+                worker: p.route.prefill,
+                computed: p.computed,
+                positions: self.work().positions,
+            },
+            Phase::Pulling(p) => WaitsFor::Kv {
+                from: p.route.prefill,
+                to: p.route.decode,
+            },
+            Phase::Decoding(p) => WaitsFor::Token { worker: p.worker },
+            Phase::Draining(_) => self
+                .legs()
+                .first()
+                .map_or(WaitsFor::Nothing, |leg| WaitsFor::Proof {
+                    worker: leg.worker,
+                    leases: self.legs.len(),
+                }),
+            Phase::Ended => WaitsFor::Nothing,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The supervisor's one table of timers, on a task that does no I/O.
+//!
+//! A room's deadline is armed here before anything about it is sent, so that a lost message of any kind becomes a
+//! timeout. When one passes, the owner is asked (a message with the room's id); an owner that does not answer within
+//! the grace is killed, and its rooms are adopted.
+//!
+//! ```text
+//! armed ──deadline──▶ Ask ──answered: armed anew, or disarmed
+//!                      └──grace──▶ Kill (and no longer in the table)
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::time::{Span, Time};
+
+/// Timers by key. At most one per key; a key is a room, or whatever a supervisor watches.
+#[derive(Clone, Debug)]
+pub struct WatchTable<K> {
+    grace: Span,
+    watched: BTreeMap<K, Watched>,
+    order: BTreeSet<(Time, K)>,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Watched {
+    at: Time,
+    asked: bool,
+}
+
+/// What a passed deadline leads to.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
+pub enum Alarm<K> {
+    /// Tell the owner that this deadline has passed. It answers by arming the next, or by disarming.
+    Ask(K),
+    /// The owner did not answer: kill it, and adopt what it owned.
+    Kill(K),
+}
+
+impl<K: Copy + Ord> WatchTable<K> {
+    /// An empty table; an owner has `grace` to answer.
+    #[must_use]
+    pub fn new(grace: Span) -> Self {
+        Self {
+            grace,
+            watched: BTreeMap::new(),
+            order: BTreeSet::new(),
+        }
+    }
+
+    /// Arms the timer of `key`, or moves it. Counts as an answer.
+    pub fn arm(&mut self, key: K, at: Time) {
+        self.disarm(key);
+        self.put(key, Watched { at, asked: false });
+    }
+
+    /// Forgets `key`. Returns whether it was watched.
+    pub fn disarm(&mut self, key: K) -> bool {
+        match self.watched.remove(&key) {
+            Some(watched) => self.order.remove(&(watched.at, key)),
+            None => false,
+        }
+    }
+
+    /// The next alarm due by `now`.
+    pub fn poll_alarm(&mut self, now: Time) -> Option<Alarm<K>> {
+        let &(at, key) = self.order.first().filter(|(at, _)| *at <= now)?;
+        self.order.remove(&(at, key));
+        let watched = self.watched.remove(&key)?;
+        if watched.asked {
+            return Some(Alarm::Kill(key));
+        }
+        // Counted from when it is asked, not from the deadline: this task may have been late itself.
+        self.put(
+            key,
+            Watched {
+                at: now + self.grace.max(Span::from_millis(1)),
+                asked: true,
+            },
+        );
+        Some(Alarm::Ask(key))
+    }
+
+    /// When an alarm is due next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    /// Whether the owner of `key` was asked and has not answered yet.
+    #[must_use]
+    pub fn is_asked(&self, key: K) -> bool {
+        self.watched.get(&key).is_some_and(|watched| watched.asked)
+    }
+
+    /// How many keys are watched.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.watched.len()
+    }
+
+    /// Whether nothing is watched.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.watched.is_empty()
+    }
+
+    fn put(&mut self, key: K, watched: Watched) {
+        self.watched.insert(key, watched);
+        self.order.insert((watched.at, key));
+    }
+}
