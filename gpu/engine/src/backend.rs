@@ -9,7 +9,7 @@ use crate::sampling::Sampling;
 pub type Token = u32;
 
 /// Index of a KV block in the worker's pool.
-pub type BlockIndex = u32;
+pub type BlockIndex = kv::BlockIndex;
 
 /// What a backend's model is, as far as scheduling needs to know.
 #[derive(Clone, Debug)]

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::backend::{BackendError, BlockIndex};
 use crate::region::Region;
+use kv::{KvMemory, OutOfRange};
 
 /// Changes whenever the meaning of the bytes in a block changes.
 const LAYOUT_VERSION: u64 = 1;
@@ -87,24 +88,6 @@ pub enum Half {
     Values = 1,
 }
 
-/// Bytes that are not inside the pool were asked for.
-#[derive(Copy, Clone, Eq, PartialEq, Debug, thiserror::Error)]
-#[error(
-    "{len} bytes at {offset} of block {block} are outside a pool of {blocks} blocks of {block_bytes} bytes"
-)]
-pub struct OutOfPool {
-    /// The block.
-    pub block: BlockIndex,
-    /// First byte asked for, within the block.
-    pub offset: usize,
-    /// Bytes asked for.
-    pub len: usize,
-    /// Blocks there are.
-    pub blocks: u32,
-    /// Bytes a block has.
-    pub block_bytes: usize,
-}
-
 /// The pool. Who may touch which block is decided by the worker's ledger; the pool only checks bounds.
 pub struct KvPool {
     shape: PoolShape,
@@ -131,12 +114,6 @@ impl KvPool {
         self.shape
     }
 
-    /// Address of the first byte, aligned to a page. Valid as long as the pool lives.
-    #[must_use]
-    pub fn base(&self) -> *mut u8 {
-        self.region.base()
-    }
-
     /// Address of `block_tokens × head_dim` numbers: the rows of one head in one block. Valid as long as the pool lives; reading and
     /// writing through it is the caller's unsafe business, under the lease of the sequence that owns the block.
     ///
@@ -155,33 +132,7 @@ impl KvPool {
             .cast::<f32>()
     }
 
-    /// Copies `bytes.len()` bytes out of a block, from `offset` on.
-    ///
-    /// # Errors
-    /// When they are not all inside the block; nothing is copied then.
-    pub fn copy_out(&self, block: BlockIndex, offset: usize, bytes: &mut [u8]) -> Result<(), OutOfPool> {
-        let start = self.offset_of(block, offset, bytes.len())?;
-        if self.region.copy_out(start, bytes) {
-            Ok(())
-        } else {
-            Err(self.outside(block, offset, bytes.len()))
-        }
-    }
-
-    /// Copies `bytes` into a block, from `offset` on.
-    ///
-    /// # Errors
-    /// When they do not fit into the block; nothing is copied then.
-    pub fn copy_in(&self, block: BlockIndex, offset: usize, bytes: &[u8]) -> Result<(), OutOfPool> {
-        let start = self.offset_of(block, offset, bytes.len())?;
-        if self.region.copy_in(start, bytes) {
-            Ok(())
-        } else {
-            Err(self.outside(block, offset, bytes.len()))
-        }
-    }
-
-    fn offset_of(&self, block: BlockIndex, offset: usize, len: usize) -> Result<usize, OutOfPool> {
+    fn offset_of(&self, block: BlockIndex, offset: usize, len: usize) -> Result<usize, OutOfRange> {
         let block_bytes = self.shape.block_bytes();
         let inside = offset.checked_add(len).is_some_and(|end| end <= block_bytes);
         if block < self.shape.blocks && inside {
@@ -191,13 +142,46 @@ impl KvPool {
         }
     }
 
-    fn outside(&self, block: BlockIndex, offset: usize, len: usize) -> OutOfPool {
-        OutOfPool {
+    fn outside(&self, block: BlockIndex, offset: usize, len: usize) -> OutOfRange {
+        OutOfRange {
             block,
             offset,
             len,
             blocks: self.shape.blocks,
             block_bytes: self.shape.block_bytes(),
+        }
+    }
+}
+
+/// The pool as a transfer sees it. The base is aligned to a page.
+impl KvMemory for KvPool {
+    fn block_bytes(&self) -> usize {
+        self.shape.block_bytes()
+    }
+
+    fn blocks(&self) -> u32 {
+        self.shape.blocks
+    }
+
+    fn base(&self) -> *mut u8 {
+        self.region.base()
+    }
+
+    fn read_into(&self, block: BlockIndex, offset: usize, bytes: &mut [u8]) -> Result<(), OutOfRange> {
+        let start = self.offset_of(block, offset, bytes.len())?;
+        if self.region.copy_out(start, bytes) {
+            Ok(())
+        } else {
+            Err(self.outside(block, offset, bytes.len()))
+        }
+    }
+
+    fn write_from(&self, block: BlockIndex, offset: usize, bytes: &[u8]) -> Result<(), OutOfRange> {
+        let start = self.offset_of(block, offset, bytes.len())?;
+        if self.region.copy_in(start, bytes) {
+            Ok(())
+        } else {
+            Err(self.outside(block, offset, bytes.len()))
         }
     }
 }

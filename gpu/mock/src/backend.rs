@@ -244,6 +244,6 @@ impl Backend for MockBackend {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn outside(error: engine::OutOfPool) -> BackendError {
+fn outside(error: engine::OutOfRange) -> BackendError {
     BackendError(error.to_string())
 }

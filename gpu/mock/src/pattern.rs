@@ -1,6 +1,6 @@
 //! The bytes a mock writes as KV: for every position, an expansion of the *chain*, a hash of the salt and of all tokens up to there.
 
-use engine::{BlockIndex, Half, KvPool, OutOfPool, PoolShape, Token};
+use engine::{BlockIndex, Half, KvMemory, KvPool, OutOfRange, PoolShape, Token};
 
 /// Hash of a sequence's beginning.
 pub(crate) type Chain = u64;
@@ -46,24 +46,24 @@ impl Place {
     }
 
     /// Writes the pattern of `chain` into every layer and head.
-    pub(crate) fn write(self, pool: &KvPool, chain: Chain) -> Result<(), OutOfPool> {
+    pub(crate) fn write(self, pool: &KvPool, chain: Chain) -> Result<(), OutOfRange> {
         let shape = pool.shape();
         let mut row = Vec::new();
         for (index, offset) in self.rows(&shape).enumerate() {
             fill(&mut row, &shape, chain, index);
-            pool.copy_in(self.block, offset, &row)?;
+            pool.write_from(self.block, offset, &row)?;
         }
         Ok(())
     }
 
     /// Whether every layer and head has the pattern of `chain`.
-    pub(crate) fn holds(self, pool: &KvPool, chain: Chain) -> Result<bool, OutOfPool> {
+    pub(crate) fn holds(self, pool: &KvPool, chain: Chain) -> Result<bool, OutOfRange> {
         let shape = pool.shape();
         let mut wanted = Vec::new();
         let mut found = vec![0; shape.head_dim * size_of::<f32>()];
         for (index, offset) in self.rows(&shape).enumerate() {
             fill(&mut wanted, &shape, chain, index);
-            pool.copy_out(self.block, offset, &mut found)?;
+            pool.read_into(self.block, offset, &mut found)?;
             if wanted != found {
                 return Ok(false);
             }
@@ -72,10 +72,10 @@ impl Place {
     }
 
     /// The chain the position says it has.
-    pub(crate) fn chain(self, pool: &KvPool) -> Result<Chain, OutOfPool> {
+    pub(crate) fn chain(self, pool: &KvPool) -> Result<Chain, OutOfRange> {
         let mut bytes = [0; CHAIN_BYTES];
         let offset = self.offset(&pool.shape(), 0, Half::Keys, 0);
-        pool.copy_out(self.block, offset, &mut bytes)?;
+        pool.read_into(self.block, offset, &mut bytes)?;
         Ok(Chain::from_le_bytes(bytes))
     }
 

@@ -1,6 +1,6 @@
 //! The pool, as a transfer and as a kernel see it.
 
-use engine::{Half, KvPool, PoolShape};
+use engine::{Half, KvMemory, KvPool, OutOfRange, PoolShape};
 
 const SHAPE: PoolShape = PoolShape {
     blocks: 3,
@@ -46,4 +46,59 @@ fn addresses_are_where_the_layout_says() {
 fn an_address_outside_is_a_panic() {
     let pool = KvPool::new(SHAPE).unwrap();
     let _ = pool.ptr(3, 0, Half::Keys, 0);
+}
+
+/// Writes `len` bytes at `offset` of `block` and reads them back; nothing but them may have changed.
+#[track_caller]
+fn check_round_trip(block: u32, offset: usize, len: usize) {
+    let pool = KvPool::new(SHAPE).unwrap();
+    let bytes: Vec<u8> = (1..=u8::try_from(len).unwrap()).collect();
+    pool.write_from(block, offset, &bytes).unwrap();
+    for other in 0..SHAPE.blocks {
+        let mut found = vec![0; pool.block_bytes()];
+        pool.read_into(other, 0, &mut found).unwrap();
+        let mut expected = vec![0; pool.block_bytes()];
+        if other == block {
+            expected[offset..offset + len].copy_from_slice(&bytes);
+        }
+        assert_eq!(found, expected, "block {other}");
+    }
+}
+
+#[test]
+fn bytes_land_where_they_are_put() {
+    let block_bytes = SHAPE.block_bytes();
+    for block in 0..3 {
+        check_round_trip(block, 0, 9);
+        check_round_trip(block, 5, 0);
+        check_round_trip(block, block_bytes - 7, 7);
+    }
+}
+
+/// Neither read nor written, and the error says what was asked.
+#[track_caller]
+fn check_outside(block: u32, offset: usize, len: usize) {
+    let pool = KvPool::new(SHAPE).unwrap();
+    let (blocks, block_bytes) = (pool.blocks(), pool.block_bytes());
+    let error = OutOfRange {
+        block,
+        offset,
+        len,
+        blocks,
+        block_bytes,
+    };
+    let mut bytes = vec![1; len];
+    assert_eq!(pool.write_from(block, offset, &bytes), Err(error));
+    assert_eq!(pool.read_into(block, offset, &mut bytes), Err(error));
+    assert_eq!(bytes, vec![1; len], "nothing was copied");
+}
+
+#[test]
+fn nothing_outside_a_block_is_touched() {
+    let block_bytes = SHAPE.block_bytes();
+    check_outside(3, 0, 1);
+    check_outside(u32::MAX, 0, 1);
+    check_outside(0, block_bytes, 1);
+    check_outside(0, block_bytes - 3, 4);
+    check_outside(1, usize::MAX, 2);
 }

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 fn is_what_it_was() {
     // Workers of different builds share caches by name, so a change must be on purpose. The numbers are from another implementation
     // of SHA-256, over the bytes that the module describes.
-    let expected = [333313861183855095359102517037316957842, 239968300679717108988439205953369576843];
+    let expected = [
+        333313861183855095359102517037316957842,
+        239968300679717108988439205953369576843,
+    ];
     assert_eq!(block_hashes(&[1, 2, 3, 4, 5], 2, 0), expected);
 }
 

@@ -1,0 +1,302 @@
+//! The engine on its thread: every command has an answer, and whatever happens the last event is one `Down`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use engine::{
+    Command, DownReason, EngineConfig, EngineEvent, EngineHandle, FinishReason, Refusal, SendError,
+    SequenceKey, SequenceSpec, StepReport,
+};
+use mock::{Faults, MockBackend, MockConfig, Sleep, no_sleep};
+
+use crate::drive::{alone, prompt, spec};
+
+/// Far longer than anything here takes; a test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Running {
+    handle: EngineHandle,
+    events: Receiver<EngineEvent>,
+}
+
+fn start(config: MockConfig, engine: EngineConfig, sleep: Sleep) -> Running {
+    let backend = MockBackend::new(config, sleep).unwrap();
+    let (sink, events) = unbounded();
+    let sink = Arc::new(move |event| sink.send(event).unwrap_or_default());
+    let handle = engine::start(Box::new(backend), engine, sink).unwrap();
+    Running { handle, events }
+}
+
+fn simple() -> Running {
+    start(MockConfig::default(), EngineConfig::default(), no_sleep())
+}
+
+impl Running {
+    #[track_caller]
+    fn send(&self, command: Command) {
+        self.handle.send(command).unwrap();
+    }
+
+    #[track_caller]
+    fn next(&self) -> EngineEvent {
+        self.events.recv_timeout(PATIENCE).unwrap()
+    }
+
+    /// Events up to the first for which `last` holds.
+    #[track_caller]
+    fn until(&self, last: impl Fn(&EngineEvent) -> bool) -> Vec<EngineEvent> {
+        let mut events = vec![self.next()];
+        while !last(&events[events.len() - 1]) {
+            events.push(self.next());
+        }
+        events
+    }
+
+    /// Nothing more is said, and nothing more is taken.
+    #[track_caller]
+    fn check_over(&self) {
+        assert_eq!(self.handle.shutdown(PATIENCE), Ok(()));
+        assert_eq!(
+            self.events.try_recv(),
+            Err(crossbeam_channel::TryRecvError::Disconnected)
+        );
+        assert_eq!(
+            self.handle.send(Command::Stop { key: SequenceKey(1) }),
+            Err(SendError::Down)
+        );
+    }
+}
+
+/// A sequence with blocks for all it may need, from block `100 * key`.
+fn with_blocks(key: u64, tokens: usize, max_new: u32) -> SequenceSpec {
+    let mut spec = spec(key, &prompt(u32::try_from(key).unwrap(), tokens), max_new);
+    let count = u32::try_from(tokens)
+        .unwrap()
+        .saturating_add(max_new)
+        .div_ceil(16)
+        .min(100);
+    let first = u32::try_from(key).unwrap() * 100;
+    spec.blocks = (first..first + count).collect();
+    spec
+}
+
+fn reports(events: &[EngineEvent]) -> impl Iterator<Item = &StepReport> {
+    events.iter().filter_map(|event| {
+        if let EngineEvent::Step(report) = event {
+            Some(report)
+        } else {
+            None
+        }
+    })
+}
+
+fn has_left(key: u64) -> impl Fn(&EngineEvent) -> bool {
+    move |event| match event {
+        EngineEvent::Step(report) => report.tokens.iter().any(|token| token.key.0 == key && token.left),
+        _ => false,
+    }
+}
+
+fn is_down(event: &EngineEvent) -> bool {
+    matches!(event, EngineEvent::Down { .. })
+}
+
+#[test]
+fn runs_a_sequence_to_its_end_then_idles_and_runs_another() {
+    let running = simple();
+    for key in [1, 2] {
+        running.send(Command::Start(with_blocks(key, 20, 9)));
+        let events = running.until(has_left(key));
+        let tokens: Vec<_> = reports(&events).flat_map(|report| &report.tokens).collect();
+        assert_eq!(tokens.last().unwrap().finish, Some(FinishReason::Length));
+        let expected = alone(
+            &MockConfig::default(),
+            spec(key, &prompt(u32::try_from(key).unwrap(), 20), 9),
+        );
+        assert_eq!(
+            tokens.iter().map(|token| token.token).collect::<Vec<_>>(),
+            expected
+        );
+    }
+    let load = running.handle.load();
+    assert_eq!((load.sequences, load.backlog_tokens), (0, 0));
+    assert_eq!((load.computed_tokens, load.sampled_tokens), (2 * 28, 2 * 9));
+    running.handle.shutdown(PATIENCE).unwrap();
+    assert_eq!(
+        running.next(),
+        EngineEvent::Down {
+            why: DownReason::Shutdown
+        }
+    );
+    running.check_over();
+}
+
+#[test]
+fn a_stop_is_always_answered() {
+    let running = simple();
+    running.send(Command::Stop { key: SequenceKey(77) });
+    assert_eq!(running.next(), EngineEvent::Stopped { key: SequenceKey(77) });
+    running.send(Command::Start(with_blocks(1, 20, 1500)));
+    running.until(|event| matches!(event, EngineEvent::Step(_)));
+    running.send(Command::Stop { key: SequenceKey(1) });
+    running.until(|event| *event == EngineEvent::Stopped { key: SequenceKey(1) });
+    running.send(Command::Start(with_blocks(2, 20, 3)));
+    let later = running.until(has_left(2));
+    assert!(reports(&later).all(|report| report.computed.iter().all(|(key, _)| key.0 == 2)));
+}
+
+#[test]
+fn a_refusal_says_why() {
+    let running = simple();
+    let mut wrong = with_blocks(1, 20, 3);
+    wrong.blocks.push(9999);
+    running.send(Command::Start(wrong));
+    let why = Refusal::UnknownBlock {
+        block: 9999,
+        blocks: 256,
+    };
+    assert_eq!(
+        running.next(),
+        EngineEvent::Refused {
+            key: SequenceKey(1),
+            why
+        }
+    );
+}
+
+#[test]
+fn a_sequence_without_blocks_asks_and_waits() {
+    let running = simple();
+    let mut starved = with_blocks(1, 20, 3);
+    let blocks = std::mem::take(&mut starved.blocks);
+    running.send(Command::Start(starved));
+    let EngineEvent::Step(report) = running.next() else {
+        panic!("a report of wants")
+    };
+    assert_eq!((report.batch, report.wants), (0, vec![(SequenceKey(1), 2)]));
+    running.send(Command::Grow {
+        key: SequenceKey(1),
+        blocks,
+    });
+    let events = running.until(has_left(1));
+    assert_eq!(reports(&events).flat_map(|report| &report.tokens).count(), 3);
+}
+
+/// The engine fails at its second step: one `Down`, with the reason, and no answer after it.
+#[track_caller]
+fn check_down(faults: Faults, why: DownReason) {
+    let config = MockConfig {
+        faults,
+        ..MockConfig::default()
+    };
+    let running = start(config, EngineConfig::default(), no_sleep());
+    running.send(Command::Start(with_blocks(1, 20, 9)));
+    let events = running.until(is_down);
+    assert_eq!(reports(&events).count(), 1);
+    assert_eq!(events.last(), Some(&EngineEvent::Down { why }));
+    running.check_over();
+}
+
+#[test]
+fn a_failing_step_ends_the_engine() {
+    let why = DownReason::Backend("backend: a mock's scripted failure".into());
+    check_down(
+        Faults {
+            fail_at_step: Some(2),
+            ..Faults::default()
+        },
+        why,
+    );
+}
+
+#[test]
+fn a_panicking_step_ends_the_engine_and_nothing_else() {
+    let why = DownReason::Panic("a mock's scripted panic".into());
+    check_down(
+        Faults {
+            panic_at_step: Some(2),
+            ..Faults::default()
+        },
+        why,
+    );
+}
+
+#[test]
+fn a_panicking_sink_ends_the_engine() {
+    let backend = MockBackend::new(MockConfig::default(), no_sleep()).unwrap();
+    let sink = Arc::new(|_| panic!("the sink"));
+    let handle = engine::start(Box::new(backend), EngineConfig::default(), sink).unwrap();
+    handle.send(Command::Stop { key: SequenceKey(1) }).unwrap();
+    assert_eq!(handle.shutdown(PATIENCE), Ok(()));
+    assert_eq!(
+        handle.send(Command::Stop { key: SequenceKey(1) }),
+        Err(SendError::Down)
+    );
+}
+
+#[test]
+fn dropping_the_handle_ends_the_engine() {
+    let Running { handle, events } = simple();
+    handle.send(Command::Start(with_blocks(1, 20, 1500))).unwrap();
+    drop(handle);
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while events.recv_deadline(deadline).unwrap()
+        != (EngineEvent::Down {
+            why: DownReason::Shutdown,
+        })
+    {}
+    assert!(events.recv_timeout(PATIENCE).is_err(), "nothing after Down");
+}
+
+/// An engine that stands still in its first step until the sender is used or dropped.
+fn held(command_queue: u32) -> (Running, Sender<()>, Receiver<()>) {
+    let (release, gate) = bounded::<()>(1);
+    let (entered, in_step) = bounded(1);
+    let sleep: Sleep = Arc::new(move |_| {
+        let _ = entered.try_send(());
+        let _ = gate.recv();
+    });
+    let config = EngineConfig {
+        command_queue,
+        ..EngineConfig::default()
+    };
+    (start(MockConfig::default(), config, sleep), release, in_step)
+}
+
+#[test]
+fn the_queue_is_bounded_and_a_full_one_does_not_stop_a_shutdown() {
+    let (running, release, in_step) = held(3);
+    running.send(Command::Start(with_blocks(1, 20, 9)));
+    in_step.recv_timeout(PATIENCE).unwrap();
+    for key in 10..13 {
+        running.send(Command::Stop {
+            key: SequenceKey(key),
+        });
+    }
+    assert_eq!(
+        running.handle.send(Command::Stop { key: SequenceKey(13) }),
+        Err(SendError::Full)
+    );
+    assert_eq!(running.handle.queued(), 3);
+    assert!(
+        running.handle.shutdown(Duration::ZERO).is_err(),
+        "it is in a step"
+    );
+    drop(release);
+    let events = running.until(is_down);
+    assert_eq!(reports(&events).count(), 1, "the step that ran was its last");
+    running.check_over();
+}
+
+#[test]
+fn an_abort_during_a_long_prefill_waits_for_one_chunk_only() {
+    let (running, release, in_step) = held(16);
+    running.send(Command::Start(with_blocks(0, 1500, 9)));
+    in_step.recv_timeout(PATIENCE).unwrap();
+    running.send(Command::Stop { key: SequenceKey(0) });
+    drop(release);
+    let events = running.until(|event| *event == EngineEvent::Stopped { key: SequenceKey(0) });
+    let computed: u32 = reports(&events).map(|report| report.step_tokens).sum();
+    assert_eq!(computed, EngineConfig::default().chunk_tokens);
+}
