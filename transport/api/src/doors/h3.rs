@@ -1,0 +1,238 @@
+//! HTTP/3 over QUIC.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Buf, Bytes};
+use h3::server::{RequestResolver, RequestStream};
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt;
+use quinn::{Endpoint, TransportConfig, VarInt};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::h3_quic::{Connection, RecvHalf, SendHalf, Watch};
+use super::tls::TlsError;
+use super::{DoorLimits, Hall, drain};
+
+/// `H3_NO_ERROR`.
+const NO_ERROR: VarInt = VarInt::from_u32(0x100);
+
+/// What a client may have sent that was not read yet, in bytes: a stream, a connection.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 2 << 20;
+
+/// What a connection may hold of answers its client has not acknowledged, in bytes.
+const SEND_WINDOW_BYTES: u64 = 1 << 20;
+
+/// How long the endpoint waits at the end for its last packets.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+type Server = h3::server::Connection<Connection, Bytes>;
+
+/// How QUIC connections of this door behave.
+pub(super) fn transport(limits: &DoorLimits) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(limits.streams))
+        // HTTP/3 needs three; a few more for extensions, which are ignored.
+        .max_concurrent_uni_streams(VarInt::from_u32(8))
+        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))
+        .receive_window(VarInt::from_u32(CONNECTION_WINDOW_BYTES))
+        .send_window(SEND_WINDOW_BYTES)
+        // A client that waits long for its first token must not time out, one that has vanished must.
+        .keep_alive_interval(Some(limits.probe_interval()))
+        .max_idle_timeout(limits.stall.try_into().ok());
+    transport
+}
+
+/// Puts an endpoint on a socket.
+pub(super) fn endpoint(
+    socket: std::net::UdpSocket,
+    config: Result<quinn::ServerConfig, TlsError>,
+) -> std::io::Result<Endpoint> {
+    let config = config.map_err(std::io::Error::other)?;
+    Endpoint::new(
+        quinn::EndpointConfig::default(),
+        Some(config),
+        socket,
+        Arc::new(quinn::TokioRuntime),
+    )
+}
+
+/// Accepts until the doors close, then drains; returns the number of connections that had to be cut.
+pub(super) async fn listen(endpoint: Endpoint, mut hall: Hall) -> usize {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = hall.closing() => break,
+            // Only to forget those that have ended.
+            Some(_) = connections.join_next() => {}
+            incoming = endpoint.accept() => match incoming {
+                Some(incoming) => admit(incoming, &hall, &mut connections),
+                None => break,
+            },
+        }
+    }
+    endpoint.set_server_config(None);
+    let cut = drain(connections, &hall.limits).await;
+    endpoint.close(NO_ERROR, b"shutting down");
+    let _ = timeout(FAREWELL, endpoint.wait_idle()).await;
+    cut
+}
+
+fn admit(incoming: quinn::Incoming, hall: &Hall, connections: &mut JoinSet<()>) {
+    // When places grow scarce, a client must first prove that it is where it says it is.
+    let scarce = hall.connections.available_permits() < hall.limits.connections / 2;
+    if scarce && !incoming.remote_address_validated() && incoming.may_retry() {
+        let _ = incoming.retry();
+        return;
+    }
+    match Arc::clone(&hall.connections).try_acquire_owned() {
+        Ok(permit) => {
+            connections.spawn(connection(incoming, hall.clone(), permit));
+        }
+        Err(_) => incoming.refuse(),
+    }
+}
+
+async fn connection(incoming: quinn::Incoming, hall: Hall, _permit: OwnedSemaphorePermit) {
+    let peer = incoming.remote_address();
+    let limits = hall.limits.clone();
+    let shaking = async {
+        let quic = incoming.await.map_err(|error| error.to_string())?;
+        let (connection, watch) = Connection::new(quic);
+        let server = h3::server::builder()
+            .max_field_section_size(u64::from(limits.header_bytes))
+            .send_grease(false)
+            .build(connection)
+            .await
+            .map_err(|error| error.to_string())?;
+        Ok::<_, String>((server, watch))
+    };
+    match timeout(limits.header_read, shaking).await {
+        Ok(Ok((server, watch))) => requests(server, &watch, peer, hall).await,
+        Ok(Err(error)) => tracing::debug!(%peer, %error, "the QUIC handshake failed"),
+        Err(_) => tracing::debug!(%peer, "the QUIC handshake was not done in time"),
+    }
+}
+
+/// Serves the requests of one connection until it ends, is idle for too long, or the doors have closed and it is done.
+async fn requests(mut server: Server, watch: &Watch, peer: SocketAddr, mut hall: Hall) {
+    // Owns the requests: when the connection ends, for whatever reason, they are dropped.
+    let mut streams = JoinSet::new();
+    let mut idle_since = Instant::now();
+    let mut closing = false;
+    let idle = hall.limits.idle;
+    while !(closing && streams.is_empty()) {
+        tokio::select! {
+            biased;
+            () = hall.closing(), if !closing => {
+                closing = true;
+                if server.shutdown(0).await.is_err() {
+                    return;
+                }
+            }
+            Some(_) = streams.join_next() => idle_since = Instant::now(),
+            accepted = server.accept() => match accepted {
+                Ok(Some(resolver)) => {
+                    streams.spawn(request(resolver, watch.clone(), peer, hall.clone()));
+                }
+                // The client says goodbye: what is under way is finished.
+                Ok(None) => closing = true,
+                Err(error) => {
+                    tracing::debug!(%peer, %error, "a connection ended");
+                    return;
+                }
+            },
+            () = sleep_until(idle_since + idle), if streams.is_empty() => return,
+        }
+    }
+}
+
+/// Serves one request; whatever it has begun is dropped as soon as the client has left.
+async fn request(resolver: RequestResolver<Connection, Bytes>, watch: Watch, peer: SocketAddr, hall: Hall) {
+    let (head, stream) = match timeout(hall.limits.header_read, resolver.resolve_request()).await {
+        Ok(Ok(resolved)) => resolved,
+        Ok(Err(error)) => return tracing::debug!(%peer, %error, "a request was malformed"),
+        Err(_) => return tracing::debug!(%peer, "the headers of a request were not there in time"),
+    };
+    let Some(mut left) = watch.take(stream.send_id()) else {
+        return;
+    };
+    let (send, recv) = stream.split();
+    let request = head.map(|()| Body::new(RequestBody(recv)));
+    tokio::select! {
+        biased;
+        () = &mut left => tracing::debug!(%peer, "the client left"),
+        sent = answer(request, send, peer, &hall) => match sent {
+            // Until all is acknowledged: a connection that closed now would take the end of the answer with it.
+            Ok(_send) => {
+                let _ = timeout(hall.limits.stall, left).await;
+            }
+            Err(error) => tracing::debug!(%peer, error, "an answer broke off"),
+        },
+    }
+}
+
+/// Answers, as fast as the client takes it; gives the stream back when all has been written.
+async fn answer(
+    request: Request<Body>,
+    mut send: RequestStream<SendHalf, Bytes>,
+    peer: SocketAddr,
+    hall: &Hall,
+) -> Result<RequestStream<SendHalf, Bytes>, String> {
+    let (parts, mut body) = hall.answer(request, peer).await.into_parts();
+    within(hall, send.send_response(Response::from_parts(parts, ()))).await?;
+    // The body bounds its own waits: a stream's next event comes by the request's deadline.
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| error.to_string())?;
+        if let Ok(data) = frame.into_data() {
+            within(hall, send.send_data(data)).await?;
+        }
+    }
+    within(hall, send.finish()).await?;
+    Ok(send)
+}
+
+/// A client that takes nothing for too long has its answer cut off.
+async fn within<E: std::fmt::Display>(
+    hall: &Hall,
+    sending: impl Future<Output = Result<(), E>>,
+) -> Result<(), String> {
+    match timeout(hall.limits.stall, sending).await {
+        Ok(sent) => sent.map_err(|error| error.to_string()),
+        Err(_) => Err("the client takes nothing of its answer".to_owned()),
+    }
+}
+
+/// The body of a request, read as it is asked for.
+struct RequestBody(RequestStream<RecvHalf, Bytes>);
+
+impl http_body::Body for RequestBody {
+    type Data = Bytes;
+    type Error = h3::error::StreamError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let data = ready!(self.0.poll_recv_data(cx));
+        Poll::Ready(match data {
+            Ok(Some(mut data)) => Some(Ok(Frame::data(data.copy_to_bytes(data.remaining())))),
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}

@@ -1,0 +1,265 @@
+//! The listeners: HTTP/1.1 and HTTP/2 over TCP, with and without TLS, and HTTP/3 over QUIC, in front of one router.
+
+mod h3;
+mod h3_quic;
+mod limits;
+mod occupancy;
+mod tcp;
+mod tls;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use http::{Request, Version};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+use tower::ServiceExt;
+
+pub use limits::DoorLimits;
+pub use tls::{Tls, TlsError};
+
+/// How often a free port is looked for that TCP and UDP can share.
+const PORT_TRIES: u32 = 16;
+
+/// Which doors to open.
+#[derive(Debug, Clone, Default)]
+pub struct DoorsConfig {
+    /// HTTP/1.1 and HTTP/2 (prior knowledge) without TLS.
+    pub plain: Option<SocketAddr>,
+    /// HTTP/1.1 and HTTP/2 over TLS, and HTTP/3 over QUIC on the UDP port of the same number. Needs `tls`.
+    pub secure: Option<SocketAddr>,
+    /// The certificate of the secure doors.
+    pub tls: Option<Tls>,
+    /// The limits on connections.
+    pub limits: DoorLimits,
+}
+
+/// Open listeners; [`serve`] puts a router behind them.
+pub struct Doors {
+    plain: Option<(TcpListener, SocketAddr)>,
+    secure: Option<Secure>,
+    limits: DoorLimits,
+}
+
+struct Secure {
+    tcp: TcpListener,
+    endpoint: quinn::Endpoint,
+    acceptor: tokio_rustls::TlsAcceptor,
+    addr: SocketAddr,
+}
+
+/// Why the doors could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The address is taken, not ours, or not allowed.
+    #[error("cannot listen on {addr} ({protocol}): {source}")]
+    Listen {
+        /// The address asked for.
+        addr: SocketAddr,
+        /// `tcp` or `udp`.
+        protocol: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// `secure` without `tls`.
+    #[error("a secure address is configured but no certificate: give both or neither")]
+    NoCertificate,
+    /// No address at all.
+    #[error("no address is configured: give a plain or a secure one")]
+    NoAddress,
+    /// The certificate or the key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// A listener ended that must not: its task panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("a listener ended unexpectedly: {0}")]
+pub struct ServeError(#[from] tokio::task::JoinError);
+
+/// How a shutdown went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that still had requests when [`DoorLimits::drain`] was over, and were cut.
+    pub cut: usize,
+}
+
+/// The other end of a request's connection; in the extensions of every request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+impl Doors {
+    /// Opens the listeners. Must be called inside a tokio runtime.
+    pub async fn bind(config: DoorsConfig) -> Result<Self, BindError> {
+        if config.plain.is_none() && config.secure.is_none() {
+            return Err(BindError::NoAddress);
+        }
+        let plain = match config.plain {
+            Some(addr) => Some(bind_tcp(addr).await?),
+            None => None,
+        };
+        let secure = match (config.secure, &config.tls) {
+            (Some(addr), Some(tls)) => Some(Secure::bind(addr, tls, &config.limits).await?),
+            (Some(_), None) => return Err(BindError::NoCertificate),
+            (None, _) => None,
+        };
+        Ok(Self {
+            plain,
+            secure,
+            limits: config.limits,
+        })
+    }
+
+    /// Where HTTP without TLS is served.
+    #[must_use]
+    pub fn plain_addr(&self) -> Option<SocketAddr> {
+        self.plain.as_ref().map(|(_, addr)| *addr)
+    }
+
+    /// Where HTTPS and, over UDP, HTTP/3 are served.
+    #[must_use]
+    pub fn secure_addr(&self) -> Option<SocketAddr> {
+        self.secure.as_ref().map(|secure| secure.addr)
+    }
+}
+
+impl Secure {
+    async fn bind(addr: SocketAddr, tls: &Tls, limits: &DoorLimits) -> Result<Self, BindError> {
+        let acceptor = tls.tcp_acceptor()?;
+        let mut tries = if addr.port() == 0 { PORT_TRIES } else { 1 };
+        loop {
+            let (tcp, addr) = bind_tcp(addr).await?;
+            tries -= 1;
+            match std::net::UdpSocket::bind(addr).and_then(|udp| h3::endpoint(udp, tls.quic_config(limits))) {
+                Ok(endpoint) => {
+                    return Ok(Self {
+                        tcp,
+                        endpoint,
+                        acceptor,
+                        addr,
+                    });
+                }
+                // The number was free for TCP only: try another.
+                Err(_) if tries > 0 => {}
+                Err(source) => {
+                    return Err(BindError::Listen {
+                        addr,
+                        protocol: "udp",
+                        source,
+                    });
+                }
+            }
+        }
+    }
+}
+
+async fn bind_tcp(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), BindError> {
+    let listen = async {
+        let listener = TcpListener::bind(addr).await?;
+        let addr = listener.local_addr()?;
+        Ok((listener, addr))
+    };
+    listen.await.map_err(|source| BindError::Listen {
+        addr,
+        protocol: "tcp",
+        source,
+    })
+}
+
+/// Serves until `shutdown` resolves; then takes nothing new, lets what is under way finish for
+/// [`DoorLimits::drain`], and cuts the rest. Dropping the future cuts everything at once.
+pub async fn serve(
+    doors: Doors,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+) -> Result<Drained, ServeError> {
+    let (stop, stopping) = watch::channel(false);
+    let alt_svc = doors
+        .secure
+        .as_ref()
+        .map(|secure| tls::alt_svc(secure.addr.port()));
+    let connections = Arc::new(Semaphore::new(doors.limits.connections));
+    let hall = Hall {
+        router,
+        limits: doors.limits,
+        connections,
+        stopping,
+        alt_svc,
+    };
+    // Owns every listener, each of which owns its connections, which own their streams.
+    let mut listeners = JoinSet::new();
+    if let Some((tcp, _)) = doors.plain {
+        listeners.spawn(tcp::listen(tcp, None, hall.clone()));
+    }
+    if let Some(secure) = doors.secure {
+        listeners.spawn(tcp::listen(secure.tcp, Some(secure.acceptor), hall.clone()));
+        listeners.spawn(h3::listen(secure.endpoint, hall.clone()));
+    }
+    tokio::select! {
+        biased;
+        () = shutdown => {}
+        // Listeners end only when told to: this one panicked.
+        Some(Err(error)) = listeners.join_next() => return Err(error.into()),
+    }
+    stop.send_replace(true);
+    let mut cut = 0;
+    while let Some(ended) = listeners.join_next().await {
+        cut += ended?;
+    }
+    Ok(Drained { cut })
+}
+
+/// What every listener and connection needs.
+#[derive(Clone)]
+struct Hall {
+    router: Router,
+    limits: DoorLimits,
+    /// One permit a connection, over all listeners.
+    connections: Arc<Semaphore>,
+    stopping: watch::Receiver<bool>,
+    /// Names the HTTP/3 door to those who came over TCP.
+    alt_svc: Option<http::HeaderValue>,
+}
+
+impl Hall {
+    /// Resolves when the doors are to close.
+    async fn closing(&mut self) {
+        // An error means that whoever would say so is gone: close as well.
+        let _ = self.stopping.wait_for(|stop| *stop).await;
+    }
+
+    /// Answers one request.
+    async fn answer(&self, mut request: Request<Body>, peer: SocketAddr) -> Response {
+        request.extensions_mut().insert(Peer(peer));
+        let over_tcp = request.version() < Version::HTTP_3;
+        let mut response = match self.router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        if let Some(value) = self.alt_svc.as_ref().filter(|_| over_tcp) {
+            response
+                .headers_mut()
+                .insert(http::header::ALT_SVC, value.clone());
+        }
+        response
+    }
+}
+
+/// Waits for the connections of a listener; returns how many had to be cut.
+async fn drain(mut connections: JoinSet<()>, limits: &DoorLimits) -> usize {
+    let end = Instant::now() + limits.drain;
+    while !connections.is_empty() {
+        if timeout_at(end, connections.join_next()).await.is_err() {
+            let cut = connections.len();
+            connections.shutdown().await;
+            return cut;
+        }
+    }
+    0
+}

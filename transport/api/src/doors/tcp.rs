@@ -1,0 +1,182 @@
+//! HTTP/1.1 and HTTP/2 over TCP, with and without TLS.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::rt::{Executor, Read, Write};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::occupancy::{Placed, Shared, Verdict};
+use super::{DoorLimits, Hall, drain};
+
+/// The pause after a failed accept: most often no file descriptor is left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What one HTTP/2 stream may hold of an answer its client is slow to take, in bytes.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+
+/// Accepts until the doors close, then drains; returns the number of connections that had to be cut.
+pub(super) async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, mut hall: Hall) -> usize {
+    let mut connections = JoinSet::new();
+    while let Some((permit, accepted)) = next(&listener, &mut hall, &mut connections).await {
+        match accepted {
+            Ok((stream, peer)) => {
+                connections.spawn(connection(stream, peer, tls.clone(), hall.clone(), permit));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    drain(connections, &hall.limits).await
+}
+
+type Accepted = (OwnedSemaphorePermit, std::io::Result<(TcpStream, SocketAddr)>);
+
+/// The next connection and its place; `None` when the doors close.
+async fn next(listener: &TcpListener, hall: &mut Hall, connections: &mut JoinSet<()>) -> Option<Accepted> {
+    let places = Arc::clone(&hall.connections);
+    let accept = async {
+        // First a place, then the connection: those without one wait in the backlog.
+        let permit = places.acquire_owned().await.ok()?;
+        Some((permit, listener.accept().await))
+    };
+    let mut accept = pin!(accept);
+    loop {
+        tokio::select! {
+            biased;
+            () = hall.closing() => return None,
+            // Only to forget those that have ended.
+            Some(_) = connections.join_next() => {}
+            accepted = &mut accept => return accepted,
+        }
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    hall: Hall,
+    _permit: OwnedSemaphorePermit,
+) {
+    if let Err(error) = prepare(&stream, &hall.limits) {
+        tracing::debug!(%peer, %error, "cannot set the options of a connection");
+    }
+    let Some(tls) = tls else {
+        return http(TokioIo::new(stream), peer, hall).await;
+    };
+    match timeout(hall.limits.header_read, tls.accept(stream)).await {
+        Ok(Ok(stream)) => http(TokioIo::new(stream), peer, hall).await,
+        Ok(Err(error)) => tracing::debug!(%peer, %error, "the TLS handshake failed"),
+        Err(_) => tracing::debug!(%peer, "the TLS handshake was not done in time"),
+    }
+}
+
+/// First tokens must not wait for an acknowledgement, and a peer that has vanished must be noticed.
+fn prepare(stream: &TcpStream, limits: &DoorLimits) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let probe = limits.probe_interval();
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe))?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(limits.stall))?;
+    Ok(())
+}
+
+/// Speaks HTTP on one connection until it ends, breaks a limit, or the doors have closed and it is done.
+async fn http<I: Read + Write + Unpin + Send + 'static>(io: I, peer: SocketAddr, mut hall: Hall) {
+    let occupancy = Shared::new(Instant::now());
+    let service = {
+        let (hall, occupancy) = (hall.clone(), occupancy.clone());
+        service_fn(move |request: Request<Incoming>| {
+            let (hall, place) = (hall.clone(), occupancy.enter());
+            async move {
+                let response = hall.answer(request.map(Body::new), peer).await;
+                Ok::<_, Infallible>(response.map(|body| Placed::new(body, place)))
+            }
+        })
+    };
+    let builder = builder(&hall.limits);
+    let mut serving = pin!(builder.serve_connection(io, service));
+    let mut check = interval(hall.limits.check_interval());
+    let mut closing = false;
+    loop {
+        tokio::select! {
+            biased;
+            ended = serving.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%peer, %error, "a connection broke");
+                }
+                return;
+            }
+            () = hall.closing(), if !closing => {
+                closing = true;
+                serving.as_mut().graceful_shutdown();
+            }
+            now = check.tick() => match occupancy.lock().verdict(now, &hall.limits) {
+                Verdict::Keep => {}
+                Verdict::Stalled => {
+                    tracing::debug!(%peer, "a client takes nothing of its answer: cut off");
+                    return;
+                }
+                // It was told to go and has not gone.
+                Verdict::Idle if closing => return,
+                Verdict::Idle => {
+                    closing = true;
+                    serving.as_mut().graceful_shutdown();
+                }
+            },
+        }
+    }
+}
+
+fn builder(limits: &DoorLimits) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(Streams::default());
+    let header_bytes = usize::try_from(limits.header_bytes)
+        .unwrap_or(usize::MAX)
+        .max(8192);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_read)
+        .max_buf_size(header_bytes);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(limits.probe_interval())
+        .keep_alive_timeout(limits.stall)
+        .max_concurrent_streams(limits.streams)
+        .max_header_list_size(limits.header_bytes)
+        .max_send_buf_size(SEND_BUFFER_BYTES);
+    builder
+}
+
+/// Runs the HTTP/2 streams of one connection, and ends them with it.
+#[derive(Clone, Default)]
+struct Streams(Arc<Mutex<JoinSet<()>>>);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while streams.try_join_next().is_some() {}
+        streams.spawn(stream);
+    }
+}

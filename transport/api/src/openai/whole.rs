@@ -1,0 +1,75 @@
+//! An answer in one piece.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, header};
+
+use super::answer::Answer;
+use super::error::ApiError;
+use super::feed::{Feed, Step};
+use super::shape::Shape;
+use crate::submit::{FinishReason, TokenLogprob};
+
+#[derive(Default)]
+struct Collected {
+    text: String,
+    logprobs: Vec<TokenLogprob>,
+    finish: Option<FinishReason>,
+}
+
+/// Waits for the end of every continuation; the first failure is the answer.
+pub(crate) async fn collect<S: Shape>(
+    mut feed: Feed,
+    mut answer: Answer<S>,
+    first: Option<Step>,
+) -> Result<Response, ApiError> {
+    let mut all: Vec<Collected> = (0..answer.len())
+        .map(|index| Collected {
+            text: answer.take_echo(index),
+            ..Collected::default()
+        })
+        .collect();
+    let mut next = first;
+    loop {
+        match next {
+            Some(Step::Text {
+                index,
+                text,
+                logprobs,
+            }) => {
+                if let Some(one) = all.get_mut(index as usize) {
+                    one.text.push_str(&text);
+                    one.logprobs.extend(logprobs);
+                }
+            }
+            Some(Step::Done { index, finish }) => {
+                if let Some(one) = all.get_mut(index as usize) {
+                    one.finish = Some(finish);
+                }
+            }
+            Some(Step::Failed(failure)) => return Err(failure.into()),
+            Some(Step::End) => break,
+            None => {}
+        }
+        next = feed.next(None).await;
+    }
+    let choices: Vec<S::Choice> = (0u32..)
+        .zip(all)
+        .map(|(index, one)| choice::<S>(index, one))
+        .collect();
+    let mut response = answer.whole_json(&choices, feed.usage()).into_response();
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+fn choice<S: Shape>(index: u32, one: Collected) -> S::Choice {
+    let logprobs = Some(one.logprobs.as_slice()).filter(|list| !list.is_empty());
+    // Every continuation has ended by now, and its reason is known.
+    S::whole(
+        index,
+        one.text,
+        logprobs,
+        one.finish.unwrap_or(FinishReason::Length),
+    )
+}
