@@ -61,9 +61,9 @@ pub fn start(backend: Box<dyn Backend>, config: EngineConfig, sink: EventSink) -
     let ending = Arc::new(AtomicBool::new(false));
     let end = Arc::clone(&ending);
     thread::Builder::new().name("engine".into()).spawn(move || {
-        // Dropped last: whoever waits for `ended` may rely on `Down` having been said.
+        // Dropped last: whoever waits for `ended` may rely on `Down` having been said and the sink being gone.
         let _alive: Sender<()> = alive;
-        live(engine, queue, &end, &sink);
+        live(engine, queue, &end, sink);
     })?;
     Ok(EngineHandle {
         commands,
@@ -125,8 +125,8 @@ impl Drop for EngineHandle {
 }
 
 /// The thread's whole life. The engine is gone when `Down` is said.
-fn live(engine: Engine, queue: Receiver<Command>, ending: &AtomicBool, sink: &EventSink) {
-    let why = match catch_unwind(AssertUnwindSafe(|| serve(engine, &queue, ending, sink))) {
+fn live(engine: Engine, queue: Receiver<Command>, ending: &AtomicBool, sink: EventSink) {
+    let why = match catch_unwind(AssertUnwindSafe(|| serve(engine, &queue, ending, &sink))) {
         Ok(why) => why,
         Err(panic) => DownReason::Panic(panic_text(panic.as_ref())),
     };
@@ -136,7 +136,7 @@ fn live(engine: Engine, queue: Receiver<Command>, ending: &AtomicBool, sink: &Ev
         DownReason::Shutdown => tracing::debug!("engine: shut down"),
         why => tracing::error!(%why, "engine: down"),
     }
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| sink(EngineEvent::Down { why }))) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(move || sink(EngineEvent::Down { why }))) {
         tracing::error!(
             panic = panic_text(panic.as_ref()),
             "the engine's event sink panicked"
@@ -163,7 +163,7 @@ fn serve(mut engine: Engine, queue: &Receiver<Command>, ending: &AtomicBool, sin
             return DownReason::Shutdown;
         }
         let event = engine.step();
-        let idle = event.as_ref().is_none_or(is_idle);
+        let idle = event.is_none();
         if let Some(why) = tell(event, sink) {
             return why;
         }
@@ -185,9 +185,4 @@ fn tell(event: Option<EngineEvent>, sink: &EventSink) -> Option<DownReason> {
         None => {}
     }
     None
-}
-
-/// A report of wants alone: no step was run.
-fn is_idle(event: &EngineEvent) -> bool {
-    matches!(event, EngineEvent::Step(report) if report.batch == 0)
 }

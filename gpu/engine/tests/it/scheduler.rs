@@ -85,11 +85,12 @@ fn a_sequence_without_blocks_waits_and_says_so_once() {
 fn a_decoding_sequence_asks_before_it_must_wait() {
     let mut world = World::new(CONFIG);
     world.add(spec(1, 3, 60), 3);
-    let mut steps = 0;
+    // What it asks for in one step comes after the next.
+    let mut asked = 0;
     while !world.lives[&SequenceKey(1)].left {
-        world.give_all();
-        assert!(world.step().is_some(), "it waited at step {steps}");
-        steps += 1;
+        assert!(world.step().is_some(), "it had to wait: {:?}", world.lives);
+        world.give(SequenceKey(1), asked);
+        asked = world.lives[&SequenceKey(1)].owed;
     }
     let life = &world.lives[&SequenceKey(1)];
     assert!(life.tokens.len() <= 63);

@@ -59,6 +59,25 @@ fn one_foreign_byte_anywhere_in_the_attended_positions() {
 }
 
 #[test]
+fn one_row_of_the_same_tokens_after_another_beginning() {
+    let shape = mock().shape;
+    for row in 0..shape.layers * 2 * shape.kv_heads {
+        let mut drive = decoding(mock());
+        let mut other = prompt(1, 10);
+        other[0] += 1;
+        drive.start(spec(2, &other, 40));
+        assert!(drive.step());
+        let (block, donor) = (drive.blocks[&SequenceKey(1)][1], drive.blocks[&SequenceKey(2)][1]);
+        let mut bytes = vec![0; 4 * shape.head_dim];
+        let offset = 4 * row * shape.head_len();
+        drive.pool.read_into(donor, offset, &mut bytes).unwrap();
+        drive.pool.write_from(block, offset, &bytes).unwrap();
+        drive.run();
+        check_found(&drive, 4, block);
+    }
+}
+
+#[test]
 fn a_byte_beyond_what_is_attended_is_nobodys() {
     let mut drive = decoding(mock());
     let unused = drive.blocks[&SequenceKey(1)].iter().max().unwrap() + 20;
