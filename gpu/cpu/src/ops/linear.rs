@@ -1,0 +1,208 @@
+//! Matrix products with stored weights.
+//!
+//! An item is a tile of weight rows: expanded once into scratch that stays in the cache, then multiplied with all rows of the
+//! batch, in register blocks of up to 4 rows × 4 outputs. Each output element has one accumulator of sixteen lanes, fed in
+//! the order of the columns and summed by the tree, whatever the block it is computed in.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use super::Exec;
+use crate::matrix::{Aligned, Matrix, with_scratch};
+use crate::simd::{Kernel, LANES, Lane, Simd};
+use crate::split::Output;
+use crate::weight::Weight;
+
+/// Outputs of a tile when there are few rows: small enough to be shared out evenly.
+const FEW: usize = 16;
+/// Outputs of a tile when there are many rows: enough to make expanding cheap, few enough to stay in the cache.
+const MANY: usize = 32;
+/// More rows than this are many.
+const FEW_ROWS: usize = 8;
+/// Rows and outputs of a register block.
+const BLOCK: usize = 4;
+
+/// `out = x · weightᵀ + bias`. `padded` is scratch for inputs that are not whole vectors.
+pub(crate) fn linear(
+    exec: &mut Exec,
+    x: &Matrix,
+    weight: &Weight,
+    bias: Option<&[f32]>,
+    padded: &mut Aligned,
+    out: &mut Matrix,
+) {
+    assert_eq!(
+        x.width(),
+        weight.columns,
+        "the input's width is the weight's number of columns"
+    );
+    if let Some(bias) = bias {
+        assert_eq!(bias.len(), weight.rows, "one bias an output");
+    }
+    let (rows, outputs) = (x.rows(), weight.rows);
+    let x = pad(x, weight.stride(), padded);
+    let output = Output::new(out.reshape(rows, outputs));
+    let tile = if rows > FEW_ROWS { MANY } else { FEW };
+    let level = exec.level;
+    exec.team.run(outputs.div_ceil(tile), 1, &|i| {
+        let outputs = i * tile..outputs.min((i + 1) * tile);
+        with_scratch(weight.scratch_len(tile), |scratch| {
+            level.run(Tile {
+                x,
+                rows,
+                weight,
+                bias,
+                outputs,
+                scratch,
+                output: &output,
+            });
+        });
+    });
+}
+
+/// The rows of `x`, `stride` numbers apart.
+fn pad<'a>(x: &'a Matrix, stride: usize, padded: &'a mut Aligned) -> &'a [f32] {
+    if x.width() == stride {
+        return x.numbers();
+    }
+    let to = padded.take(x.rows() * stride);
+    for (to, from) in to
+        .chunks_exact_mut(stride)
+        .zip(x.numbers().chunks_exact(x.width()))
+    {
+        to[..from.len()].copy_from_slice(from);
+        to[from.len()..].fill(0.0);
+    }
+    to
+}
+
+/// Some outputs of all rows.
+struct Tile<'a> {
+    x: &'a [f32],
+    rows: usize,
+    weight: &'a Weight,
+    bias: Option<&'a [f32]>,
+    outputs: Range<usize>,
+    scratch: &'a mut [f32],
+    output: &'a Output<'a>,
+}
+
+impl Kernel for Tile<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self {
+            x,
+            rows,
+            weight,
+            bias,
+            outputs,
+            scratch,
+            output,
+        } = self;
+        let stride = weight.stride();
+        let w = weight.expand(simd, outputs.clone(), scratch);
+        let write = |row: usize, first: usize, sums: &[f32]| {
+            let first = outputs.start + first;
+            // SAFETY: only this item writes these outputs, and this is the only part of them that is alive.
+            let to = unsafe { output.part(row * weight.rows + first, sums.len()) };
+            for (to, sum) in to.iter_mut().zip(sums) {
+                *to = *sum;
+            }
+            if let Some(bias) = bias {
+                for (to, bias) in to.iter_mut().zip(&bias[first..]) {
+                    *to += bias;
+                }
+            }
+        };
+        let whole = if S::WIDE { BLOCK } else { BLOCK / 2 };
+        for row in (0..rows).step_by(whole) {
+            for first in (0..outputs.len()).step_by(BLOCK) {
+                let count = BLOCK.min(outputs.len() - first);
+                let (x, w) = (&x[row * stride..], &w[first * stride..]);
+                match whole.min(rows - row) {
+                    1 => write_block(block::<S, 1>(simd, x, w, stride, count), row, first, count, write),
+                    2 => write_block(block::<S, 2>(simd, x, w, stride, count), row, first, count, write),
+                    3 => write_block(block::<S, 3>(simd, x, w, stride, count), row, first, count, write),
+                    _ => write_block(block::<S, 4>(simd, x, w, stride, count), row, first, count, write),
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn write_block<const R: usize>(
+    sums: [[f32; BLOCK]; R],
+    row: usize,
+    first: usize,
+    count: usize,
+    write: impl Fn(usize, usize, &[f32]),
+) {
+    for (i, sums) in sums.iter().enumerate() {
+        write(row + i, first, &sums[..count]);
+    }
+}
+
+/// The products of the first `R` rows of `x` with the first `count` rows of `w`. The register block is always `R` × 4: missing
+/// outputs repeat the last one, and their sums are thrown away.
+#[inline(always)]
+fn block<S: Simd, const R: usize>(
+    simd: S,
+    x: &[f32],
+    w: &[f32],
+    stride: usize,
+    count: usize,
+) -> [[f32; BLOCK]; R] {
+    let vectors = stride / LANES;
+    let mut xs: [&[Lane]; R] = [&[]; R];
+    for (i, row) in xs.iter_mut().enumerate() {
+        *row = &x[i * stride..][..stride].as_chunks().0[..vectors];
+    }
+    let mut ws: [&[Lane]; BLOCK] = [&[]; BLOCK];
+    for (j, row) in ws.iter_mut().enumerate() {
+        *row = &w[j.min(count - 1) * stride..][..stride].as_chunks().0[..vectors];
+    }
+    let mut acc = [[simd.zero(); BLOCK]; R];
+    for c in 0..vectors {
+        let mut w = [simd.zero(); BLOCK];
+        for j in 0..BLOCK {
+            w[j] = simd.load(&ws[j][c]);
+        }
+        for i in 0..R {
+            let x = simd.load(&xs[i][c]);
+            for j in 0..BLOCK {
+                acc[i][j] = simd.fma(x, w[j], acc[i][j]);
+            }
+        }
+    }
+    sum_block(simd, &acc)
+}
+
+/// The sums of all accumulators; sixteen of them together, which is faster where the level has a way.
+#[inline(always)]
+fn sum_block<S: Simd, const R: usize>(simd: S, acc: &[[S::V; BLOCK]; R]) -> [[f32; BLOCK]; R] {
+    let mut sums = [[0.0; BLOCK]; R];
+    if R == BLOCK {
+        let mut all = [simd.zero(); BLOCK * BLOCK];
+        for i in 0..R {
+            for j in 0..BLOCK {
+                all[i * BLOCK + j] = acc[i][j];
+            }
+        }
+        let all = simd.sums(all);
+        for i in 0..R {
+            sums[i].copy_from_slice(&all[i * BLOCK..][..BLOCK]);
+        }
+    } else {
+        for i in 0..R {
+            sums[i] = simd.sums(acc[i]);
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+#[path = "linear_tests.rs"]
+mod tests;

@@ -1,0 +1,170 @@
+//! AVX-512: sixteen lanes are one register.
+//!
+//! The methods carry no `#[target_feature]` (a trait's cannot); they are inlined into functions that do.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m512, _mm_add_ps, _mm_add_ss, _mm_and_si128, _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps,
+    _mm_movehl_ps, _mm_set1_epi8, _mm_srli_epi16, _mm256_add_ps, _mm256_castpd_ps, _mm256_castps256_ps128,
+    _mm256_extractf128_ps, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_castps512_ps256,
+    _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32, _mm512_extractf64x4_pd, _mm512_fmadd_ps,
+    _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps,
+    _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpacklo_pd,
+};
+
+use super::{LANES, Lane, Simd};
+
+/// Where transposing in four steps puts the quarters, and the numbers of a quarter.
+const WHERE: [usize; 4] = [0, 2, 1, 3];
+
+/// Proof of AVX-512 F, BW, DQ and VL.
+#[derive(Copy, Clone)]
+pub(super) struct Avx512(());
+
+impl Avx512 {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(super) fn new() -> Self {
+        Self(())
+    }
+
+    /// The sums of sixteen vectors at once: the tree of [`Simd::sum`], with the vectors transposed step by step.
+    #[inline(always)]
+    fn sum_16(self, v: &[__m512; 16]) -> Lane {
+        // Loops and not `array::from_fn`: a closure passed through the standard library might not be inlined.
+        // SAFETY: `self` proves AVX-512 F.
+        let sums = unsafe {
+            // 8+8: the low half is vector i, the high half vector i + 8.
+            let mut s8 = [v[0]; 8];
+            for i in 0..8 {
+                let (a, b) = (v[i], v[i + 8]);
+                let (low, high) = (
+                    _mm512_shuffle_f32x4::<0x44>(a, b),
+                    _mm512_shuffle_f32x4::<0xEE>(a, b),
+                );
+                s8[i] = _mm512_add_ps(low, high);
+            }
+            // 4+4: quarters are the vectors i, i + 8, i + 4, i + 12.
+            let mut s4 = [v[0]; 4];
+            for i in 0..4 {
+                let (a, b) = (s8[i], s8[i + 4]);
+                let (low, high) = (
+                    _mm512_shuffle_f32x4::<0x88>(a, b),
+                    _mm512_shuffle_f32x4::<0xDD>(a, b),
+                );
+                s4[i] = _mm512_add_ps(low, high);
+            }
+            // 2+2: in every quarter two lanes of vector i, then two of i + 2.
+            let mut s2 = [v[0]; 2];
+            for i in 0..2 {
+                let (a, b) = (_mm512_castps_pd(s4[i]), _mm512_castps_pd(s4[i + 2]));
+                let (low, high) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+                s2[i] = _mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high));
+            }
+            // 1+1: in every quarter the vectors 0, 2, 1, 3.
+            let (low, high) = (
+                _mm512_shuffle_ps::<0x88>(s2[0], s2[1]),
+                _mm512_shuffle_ps::<0xDD>(s2[0], s2[1]),
+            );
+            _mm512_add_ps(low, high)
+        };
+        let mut mixed = [0.0; LANES];
+        self.store(sums, &mut mixed);
+        let mut sums = [0.0; LANES];
+        for i in 0..LANES {
+            sums[i] = mixed[WHERE[i / 4] * 4 + WHERE[i % 4]];
+        }
+        sums
+    }
+}
+
+impl Simd for Avx512 {
+    type V = __m512;
+    const WIDE: bool = true;
+
+    #[inline(always)]
+    fn zero(self) -> __m512 {
+        // SAFETY: `self` proves AVX-512 F.
+        unsafe { _mm512_setzero_ps() }
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m512 {
+        // SAFETY: `self` proves AVX-512 F.
+        unsafe { _mm512_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    fn load(self, from: &Lane) -> __m512 {
+        // SAFETY: `self` proves AVX-512 F; sixteen numbers are readable at `from`, and the load needs no alignment.
+        unsafe { _mm512_loadu_ps(from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, v: __m512, to: &mut Lane) {
+        // SAFETY: `self` proves AVX-512 F; sixteen numbers are writable at `to`, and the store needs no alignment.
+        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), v) }
+    }
+
+    #[inline(always)]
+    fn unsigned(self, from: &[u8; 16]) -> __m512 {
+        // SAFETY: `self` proves AVX-512 F; sixteen bytes are readable at `from`.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.as_ptr().cast()))) }
+    }
+
+    #[inline(always)]
+    fn signed(self, from: &[u8; 16]) -> __m512 {
+        // SAFETY: `self` proves AVX-512 F; sixteen bytes are readable at `from`.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.as_ptr().cast()))) }
+    }
+
+    #[inline(always)]
+    fn nibbles(self, from: &[u8; 16]) -> [__m512; 2] {
+        // SAFETY: `self` proves AVX-512 F; sixteen bytes are readable at `from`.
+        unsafe {
+            let bytes = _mm_loadu_si128(from.as_ptr().cast());
+            let low = _mm_and_si128(bytes, _mm_set1_epi8(15));
+            let high = _mm_and_si128(_mm_srli_epi16::<4>(bytes), _mm_set1_epi8(15));
+            [
+                _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(low)),
+                _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(high)),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512 F.
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn sum(self, v: __m512) -> f32 {
+        // SAFETY: `self` proves AVX-512 F, and with it AVX2.
+        unsafe {
+            let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
+            let s8 = _mm256_add_ps(_mm512_castps512_ps256(v), high);
+            let s4 = _mm_add_ps(_mm256_castps256_ps128(s8), _mm256_extractf128_ps::<1>(s8));
+            let s2 = _mm_add_ps(s4, _mm_movehl_ps(s4, s4));
+            _mm_cvtss_f32(_mm_add_ss(s2, _mm_movehdup_ps(s2)))
+        }
+    }
+
+    #[inline(always)]
+    fn sums<const N: usize>(self, v: [__m512; N]) -> [f32; N] {
+        match <&[__m512; 16]>::try_from(v.as_slice()) {
+            Ok(sixteen) => {
+                let mut sums = [0.0; N];
+                sums.copy_from_slice(&self.sum_16(sixteen));
+                sums
+            }
+            Err(_) => {
+                let mut sums = [0.0; N];
+                for i in 0..N {
+                    sums[i] = self.sum(v[i]);
+                }
+                sums
+            }
+        }
+    }
+}

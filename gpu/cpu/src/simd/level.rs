@@ -1,0 +1,86 @@
+//! Which instructions to use, chosen at run time.
+#![allow(unsafe_code)]
+
+use super::Simd;
+use super::portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, avx512::Avx512};
+
+/// A set of vector instructions. All give the same bits; they differ in speed alone.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Level {
+    /// Plain Rust, vectorised by the compiler for the target's baseline.
+    Portable,
+    /// AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// AVX-512 F, BW, DQ and VL.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+/// Work that is instantiated for every level. `run` must be `#[inline(always)]`, and so must be what it calls and is hot.
+pub(crate) trait Kernel {
+    type Output;
+
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+impl Level {
+    /// The levels this machine has, slowest first.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        let mut levels = vec![Self::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            if avx2 {
+                levels.push(Self::Avx2);
+            }
+            if avx2
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+            {
+                levels.push(Self::Avx512);
+            }
+        }
+        levels
+    }
+
+    /// The fastest level this machine has.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::available().pop().unwrap_or(Self::Portable)
+    }
+
+    /// Runs a kernel with this level's instructions.
+    ///
+    /// The level must be one of [`Level::available`]: [`crate::CpuDevice`] sees to that when it is made.
+    #[inline]
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self {
+            Self::Portable => kernel.run(Portable),
+            // SAFETY: a device only holds a level that was detected on this machine.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { run_avx2(kernel) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { run_avx512(kernel) },
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx2::new())
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx512::new())
+}
