@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::interrupt::Interrupt;
 use crate::pool::KvPool;
 use crate::sampling::Sampling;
 
@@ -87,6 +88,12 @@ pub trait Backend: Send + 'static {
 
     /// The KV pool this backend reads and writes.
     fn pool(&self) -> Arc<KvPool>;
+
+    /// The flag this backend looks at during a step, if it does. When it is raised, the step may be abandoned: `Ok`, with nothing
+    /// appended to `out` and no matter what is in the slices' own positions of the pool. They are computed again.
+    fn interrupt(&self) -> Option<Interrupt> {
+        None
+    }
 
     /// Computes every slice, writes its keys and values into the pool, and appends one [`Sampled`] to `out` for every slice that
     /// asks for one, in order.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use crate::backend::{Backend, BackendError};
+use crate::backend::Backend;
 use crate::config::EngineConfig;
 use crate::event::{Command, DownReason, EngineEvent, StepReport};
+use crate::interrupt::Watch;
 use crate::load::{Gauges, Load};
 use crate::scheduler::{Scheduler, StepPlan};
 
@@ -23,6 +24,7 @@ pub struct Engine {
     /// The backend, or why it is gone.
     backend: Result<Box<dyn Backend>, DownReason>,
     gauges: Arc<Gauges>,
+    watch: Arc<Watch>,
 }
 
 impl Engine {
@@ -30,10 +32,12 @@ impl Engine {
     #[must_use]
     pub fn new(backend: Box<dyn Backend>, config: EngineConfig) -> Self {
         let scheduler = Scheduler::new(config, backend.spec(), &backend.pool().shape());
+        let watch = Arc::new(Watch::new(backend.interrupt().unwrap_or_default()));
         Self {
             scheduler,
             backend: Ok(backend),
             gauges: Arc::default(),
+            watch,
         }
     }
 
@@ -57,6 +61,7 @@ impl Engine {
                 .map(|why| EngineEvent::Refused { key, why }),
             Command::Stop { key } => {
                 self.scheduler.stop(key);
+                self.watch.stop_settled(key);
                 Some(EngineEvent::Stopped { key })
             }
             Command::Shutdown => Some(self.fall(DownReason::Shutdown)),
@@ -69,10 +74,9 @@ impl Engine {
     ///
     /// A panic in the backend ends here: the engine goes down.
     pub fn step(&mut self) -> Option<EngineEvent> {
-        let backend = match &mut self.backend {
-            Ok(backend) => backend,
-            Err(why) => return Some(EngineEvent::Down { why: why.clone() }),
-        };
+        if let Err(why) = &self.backend {
+            return Some(EngineEvent::Down { why: why.clone() });
+        }
         let Some(plan) = self.scheduler.next_step() else {
             let wants = self.scheduler.take_wants();
             let report = StepReport {
@@ -82,19 +86,34 @@ impl Engine {
             return (!report.wants.is_empty()).then_some(EngineEvent::Step(report));
         };
         let began = Instant::now();
-        let scheduler = &mut self.scheduler;
-        // Whatever the panic left behind is thrown away: nothing of it is looked at again.
-        let ran = catch_unwind(AssertUnwindSafe(|| run(backend.as_mut(), scheduler, &plan)));
-        let why = match ran {
-            Ok(Ok(mut report)) => {
+        Some(match self.run(&plan) {
+            Ok(mut report) => {
                 report.micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
                 self.count(&report);
-                return Some(EngineEvent::Step(report));
+                EngineEvent::Step(report)
             }
-            Ok(Err(error)) => DownReason::Backend(error.to_string()),
-            Err(panic) => DownReason::Panic(panic_text(panic.as_ref())),
-        };
-        Some(self.fall(why))
+            Err(why) => self.fall(why),
+        })
+    }
+
+    /// Computes a plan and books it. An abandoned one is not booked, and has an empty report.
+    fn run(&mut self, plan: &StepPlan) -> Result<StepReport, DownReason> {
+        let backend = self.backend.as_mut().map_err(|why| why.clone())?;
+        let slices = self.scheduler.slices(plan);
+        let mut sampled = Vec::new();
+        self.watch.begin(plan);
+        // Whatever a panic leaves behind is thrown away: nothing of it is looked at again.
+        let ran = catch_unwind(AssertUnwindSafe(|| backend.step(&slices, &mut sampled)));
+        let interrupted = self.watch.end();
+        ran.map_err(|panic| DownReason::Panic(panic_text(panic.as_ref())))?
+            .map_err(|error| DownReason::Backend(error.to_string()))?;
+        // A finished step without samples looks the same; computing it again is harmless.
+        if interrupted && sampled.is_empty() {
+            return Ok(StepReport::default());
+        }
+        self.scheduler
+            .complete(plan, sampled)
+            .map_err(|error| DownReason::Backend(error.to_string()))
     }
 
     /// Whether it has gone down.
@@ -107,6 +126,10 @@ impl Engine {
     #[must_use]
     pub fn load(&self) -> Load {
         self.gauges.read()
+    }
+
+    pub(crate) fn watch(&self) -> Arc<Watch> {
+        Arc::clone(&self.watch)
     }
 
     pub(crate) fn gauges(&self) -> Arc<Gauges> {
@@ -126,7 +149,12 @@ impl Engine {
     }
 
     fn count(&self, report: &StepReport) {
-        self.gauges.steps.fetch_add(1, Relaxed);
+        let steps = if report.batch == 0 {
+            &self.gauges.abandoned_steps
+        } else {
+            &self.gauges.steps
+        };
+        steps.fetch_add(1, Relaxed);
         self.gauges
             .computed_tokens
             .fetch_add(u64::from(report.step_tokens), Relaxed);
@@ -145,16 +173,6 @@ impl Engine {
             .backlog_tokens
             .store(self.scheduler.backlog_tokens() as u64, Relaxed);
     }
-}
-
-fn run(
-    backend: &mut dyn Backend,
-    scheduler: &mut Scheduler,
-    plan: &StepPlan,
-) -> Result<StepReport, BackendError> {
-    let mut sampled = Vec::new();
-    backend.step(&scheduler.slices(plan), &mut sampled)?;
-    scheduler.complete(plan, sampled)
 }
 
 /// What a panic said.

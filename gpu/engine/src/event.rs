@@ -30,7 +30,7 @@ pub enum Command {
 /// [`TokenEvent::left`], `Stopped`, `Refused`, or `Down`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum EngineEvent {
-    /// A step was run, or sequences that cannot run want blocks.
+    /// A step was run (or abandoned, and has an empty report), or sequences that cannot run want blocks.
     Step(StepReport),
     /// The sequence is not in the engine (any more). Answers every `Stop`, also of a key the engine never saw.
     Stopped {

@@ -11,11 +11,13 @@ pub struct Load {
     pub backlog_tokens: u64,
     /// Steps run.
     pub steps: u64,
+    /// Steps abandoned because most of their work had been stopped meanwhile.
+    pub abandoned_steps: u64,
     /// Tokens computed.
     pub computed_tokens: u64,
     /// Tokens sampled.
     pub sampled_tokens: u64,
-    /// Time spent in steps, in microseconds.
+    /// Time spent in steps, abandoned ones included, in microseconds.
     pub busy_micros: u64,
 }
 
@@ -25,6 +27,7 @@ pub(crate) struct Gauges {
     pub(crate) sequences: AtomicU64,
     pub(crate) backlog_tokens: AtomicU64,
     pub(crate) steps: AtomicU64,
+    pub(crate) abandoned_steps: AtomicU64,
     pub(crate) computed_tokens: AtomicU64,
     pub(crate) sampled_tokens: AtomicU64,
     pub(crate) busy_micros: AtomicU64,
@@ -36,6 +39,7 @@ impl Gauges {
             sequences: self.sequences.load(Relaxed),
             backlog_tokens: self.backlog_tokens.load(Relaxed),
             steps: self.steps.load(Relaxed),
+            abandoned_steps: self.abandoned_steps.load(Relaxed),
             computed_tokens: self.computed_tokens.load(Relaxed),
             sampled_tokens: self.sampled_tokens.load(Relaxed),
             busy_micros: self.busy_micros.load(Relaxed),

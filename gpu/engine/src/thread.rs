@@ -14,6 +14,7 @@ use crate::backend::Backend;
 use crate::config::EngineConfig;
 use crate::engine::{Engine, panic_text};
 use crate::event::{Command, DownReason, EngineEvent};
+use crate::interrupt::Watch;
 use crate::load::{Gauges, Load};
 
 /// Receives the engine's events, on the engine's thread. Must not block: the next step waits for it.
@@ -46,6 +47,7 @@ pub struct EngineHandle {
     /// Disconnected when the thread has ended.
     ended: Receiver<()>,
     gauges: Arc<Gauges>,
+    watch: Arc<Watch>,
 }
 
 /// Starts an engine on a thread of its own.
@@ -55,7 +57,7 @@ pub struct EngineHandle {
 pub fn start(backend: Box<dyn Backend>, config: EngineConfig, sink: EventSink) -> io::Result<EngineHandle> {
     let config = config.at_least_one();
     let engine = Engine::new(backend, config);
-    let gauges = engine.gauges();
+    let (gauges, watch) = (engine.gauges(), engine.watch());
     let (commands, queue) = bounded(config.command_queue as usize);
     let (alive, ended) = bounded(0);
     let ending = Arc::new(AtomicBool::new(false));
@@ -70,18 +72,33 @@ pub fn start(backend: Box<dyn Backend>, config: EngineConfig, sink: EventSink) -
         ending,
         ended,
         gauges,
+        watch,
     })
 }
 
 impl EngineHandle {
-    /// Queues a command, without waiting.
+    /// Queues a command, without waiting. A stop may interrupt the step in progress: see [`Interrupt`](crate::Interrupt).
     ///
     /// # Errors
     /// When the queue is full or the engine is down.
     pub fn send(&self, command: Command) -> Result<(), SendError> {
-        self.commands.try_send(command).map_err(|error| match error {
-            TrySendError::Full(_) => SendError::Full,
-            TrySendError::Disconnected(_) => SendError::Down,
+        // Told before the command is queued: the engine settles it when it applies the command.
+        let stop = if let Command::Stop { key } = command {
+            Some(key)
+        } else {
+            None
+        };
+        if let Some(key) = stop {
+            self.watch.stop_queued(key);
+        }
+        self.commands.try_send(command).map_err(|error| {
+            if let Some(key) = stop {
+                self.watch.stop_settled(key);
+            }
+            match error {
+                TrySendError::Full(_) => SendError::Full,
+                TrySendError::Disconnected(_) => SendError::Down,
+            }
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Backend, BackendError, KvPool, ModelSpec, SampleRequest, Sampled, Slice, Token, TokenLogprobs,
+    Backend, BackendError, Interrupt, KvPool, ModelSpec, SampleRequest, Sampled, Slice, Token, TokenLogprobs,
     layout_hash,
 };
 
@@ -38,6 +38,7 @@ pub struct MockBackend {
     pool: Arc<KvPool>,
     canary: Arc<Canary>,
     sleep: Sleep,
+    interrupt: Interrupt,
     steps: u64,
 }
 
@@ -67,6 +68,7 @@ impl MockBackend {
             pool,
             canary: Arc::default(),
             sleep,
+            interrupt: Interrupt::default(),
             steps: 0,
         })
     }
@@ -214,6 +216,10 @@ impl Backend for MockBackend {
         Arc::clone(&self.pool)
     }
 
+    fn interrupt(&self) -> Option<Interrupt> {
+        Some(self.interrupt.clone())
+    }
+
     fn step(&mut self, batch: &[Slice<'_>], out: &mut Vec<Sampled>) -> Result<(), BackendError> {
         self.steps += 1;
         (self.sleep)(self.config.latency.of(batch));
@@ -226,6 +232,9 @@ impl Backend for MockBackend {
         }
         for (index, slice) in batch.iter().enumerate() {
             self.verify(index, slice)?;
+        }
+        if self.interrupt.is_raised() {
+            return Ok(());
         }
         for (index, slice) in batch.iter().enumerate() {
             self.write(slice)?;

@@ -68,15 +68,15 @@ impl Running {
     }
 }
 
-/// A sequence with blocks for all it may need, from block `100 * key`.
+/// A sequence with blocks for all it may need (but not more than 60), from block `60 * key`.
 fn with_blocks(key: u64, tokens: usize, max_new: u32) -> SequenceSpec {
     let mut spec = spec(key, &prompt(u32::try_from(key).unwrap(), tokens), max_new);
     let count = u32::try_from(tokens)
         .unwrap()
         .saturating_add(max_new)
         .div_ceil(16)
-        .min(100);
-    let first = u32::try_from(key).unwrap() * 100;
+        .min(60);
+    let first = u32::try_from(key).unwrap() * 60;
     spec.blocks = (first..first + count).collect();
     spec
 }
@@ -289,14 +289,75 @@ fn the_queue_is_bounded_and_a_full_one_does_not_stop_a_shutdown() {
     running.check_over();
 }
 
-#[test]
-fn an_abort_during_a_long_prefill_waits_for_one_chunk_only() {
+/// Sequences 1, 2, ... with these prompts are in one step, which is a chunk of each at most, and some are stopped meanwhile: whether the
+/// step is abandoned, and that the others answer as if nothing had happened.
+#[track_caller]
+fn check_abandoned(prompts: &[usize], stopped: &[u64], abandoned: bool) {
     let (running, release, in_step) = held(16);
-    running.send(Command::Start(with_blocks(0, 1500, 9)));
+    // Holds the engine in a first step of its own, so that all the others are in the second.
+    running.send(Command::Start(with_blocks(0, 1, 40)));
     in_step.recv_timeout(PATIENCE).unwrap();
-    running.send(Command::Stop { key: SequenceKey(0) });
+    for (key, &tokens) in (1..).zip(prompts) {
+        running.send(Command::Start(with_blocks(key, tokens, 9)));
+    }
+    release.send(()).unwrap();
+    in_step.recv_timeout(PATIENCE).unwrap();
+    for &key in stopped {
+        running.send(Command::Stop {
+            key: SequenceKey(key),
+        });
+    }
     drop(release);
-    let events = running.until(|event| *event == EngineEvent::Stopped { key: SequenceKey(0) });
-    let computed: u32 = reports(&events).map(|report| report.step_tokens).sum();
-    assert_eq!(computed, EngineConfig::default().chunk_tokens);
+    let events = running.until(has_left(0));
+    assert_eq!(
+        running.handle.load().abandoned_steps,
+        u64::from(abandoned),
+        "{prompts:?} {stopped:?}"
+    );
+    for (key, &tokens) in (1..).zip(prompts) {
+        let answer: Vec<_> = reports(&events)
+            .flat_map(|report| &report.tokens)
+            .filter(|token| token.key.0 == key)
+            .map(|token| token.token)
+            .collect();
+        if stopped.contains(&key) {
+            assert!(events.contains(&EngineEvent::Stopped {
+                key: SequenceKey(key)
+            }));
+            assert!(answer.len() <= 1, "it went on: {answer:?}");
+        } else {
+            let prompt = prompt(u32::try_from(key).unwrap(), tokens);
+            assert_eq!(
+                answer,
+                alone(&MockConfig::default(), spec(key, &prompt, 9)),
+                "sequence {key}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_step_is_abandoned_when_half_of_it_is_not_wanted_any_more() {
+    check_abandoned(&[300, 100], &[1], true);
+    check_abandoned(&[300, 100], &[2], false);
+    check_abandoned(&[100, 100, 100], &[1], false);
+    check_abandoned(&[100, 100, 100], &[1, 3], true);
+    check_abandoned(&[100, 100], &[7], false);
+}
+
+#[test]
+fn a_stop_before_its_step_begins_is_not_missed() {
+    // The stop is queued while another step runs, and applied before the next is planned: nothing is left to abandon.
+    let (running, release, in_step) = held(16);
+    running.send(Command::Start(with_blocks(0, 1, 5)));
+    in_step.recv_timeout(PATIENCE).unwrap();
+    running.send(Command::Start(with_blocks(1, 300, 9)));
+    running.send(Command::Stop { key: SequenceKey(1) });
+    drop(release);
+    let events = running.until(has_left(0));
+    assert_eq!(running.handle.load().abandoned_steps, 0);
+    assert!(
+        reports(&events).all(|report| report.step_tokens <= 1),
+        "{events:?}"
+    );
 }
