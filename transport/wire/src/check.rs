@@ -41,7 +41,7 @@ pub(crate) fn some_at_most(field: &'static str, len: usize, limit: usize) -> Res
 /// A number for which `holds` is true.
 pub(crate) fn number(
     field: &'static str,
-    value: impl ToString,
+    value: impl ToString + Copy,
     holds: bool,
     want: &'static str,
 ) -> Result<(), Invalid> {

@@ -1,0 +1,91 @@
+//! Whether a hello is accepted.
+
+use wire::{Hello, MIN_VERSION, Role, VERSION, agree_version};
+
+/// The version to speak, or why not to speak at all.
+pub(super) fn judge(
+    hello: &Hello,
+    certified: impl Fn(Role) -> bool,
+    accept: impl Fn(&Hello) -> Result<(), String>,
+) -> Result<u16, String> {
+    let theirs = (hello.min_version, hello.max_version);
+    let version = agree_version((MIN_VERSION, VERSION), theirs).ok_or_else(|| {
+        format!(
+            "the worker speaks versions {} to {}, this gateway {MIN_VERSION} to {VERSION}",
+            theirs.0, theirs.1
+        )
+    })?;
+    if hello.role == Role::Gateway {
+        return Err("a gateway does not link to a gateway".to_owned());
+    }
+    if !certified(hello.role) {
+        return Err(format!(
+            "the certificate does not name the role: `{}.innkeeper` must be among its DNS names",
+            hello.role
+        ));
+    }
+    accept(hello)?;
+    Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judge;
+    use wire::{Hello, Role};
+
+    fn hello(role: Role, versions: (u16, u16)) -> Hello {
+        Hello {
+            min_version: versions.0,
+            max_version: versions.1,
+            node: "w".into(),
+            epoch: 1,
+            role,
+            model: "m".into(),
+            layout_hash: 7,
+            block_tokens: 16,
+            blocks: 1,
+            slots: 1,
+            context_tokens: 64,
+            kv_address: Vec::new(),
+            numerics: String::new(),
+            faults: false,
+        }
+    }
+
+    fn check(hello: &Hello, expected: Result<u16, &str>) {
+        let fits = |hello: &Hello| {
+            if hello.layout_hash == 7 {
+                Ok(())
+            } else {
+                Err("another layout".to_owned())
+            }
+        };
+        let got = judge(hello, |role| matches!(role, Role::Decode | Role::Gateway), fits);
+        match expected {
+            Ok(version) => assert_eq!(got, Ok(version)),
+            Err(part) => assert!(
+                got.clone().is_err_and(|why| why.contains(part)),
+                "{got:?} lacks {part:?}"
+            ),
+        }
+    }
+
+    #[test]
+    fn every_reason_is_told() {
+        check(&hello(Role::Decode, (1, 1)), Ok(1));
+        check(&hello(Role::Decode, (0, 9)), Ok(1));
+        check(
+            &hello(Role::Decode, (2, 3)),
+            Err("versions 2 to 3, this gateway 1 to 1"),
+        );
+        check(&hello(Role::Prefill, (1, 1)), Err("`prefill.innkeeper` must be"));
+        check(&hello(Role::Gateway, (1, 1)), Err("does not link to a gateway"));
+        check(
+            &Hello {
+                layout_hash: 8,
+                ..hello(Role::Decode, (1, 1))
+            },
+            Err("another layout"),
+        );
+    }
+}

@@ -1,0 +1,273 @@
+//! What the parts of a link share, and the handle through which others write to it.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use quinn::Connection;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wire::{EncodeError, EncodedFrame, Message};
+
+use crate::config::Config;
+use crate::link::stats::Counters;
+use crate::link::{CLOSED, DownReason, LinkId, LinkStats};
+
+/// Numbers of links. One sequence for the process, so that no two links of any two nodes in it look alike.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
+/// Why a frame was not queued.
+#[derive(Clone, Eq, PartialEq, Debug, thiserror::Error)]
+pub enum SendError {
+    /// The queue is full: the peer reads too slowly, or not at all.
+    #[error("the link's queue is full: {frames} frames, {bytes} bytes")]
+    Full {
+        /// Frames in it.
+        frames: usize,
+        /// Bytes in it.
+        bytes: usize,
+    },
+    /// The link is over, or about to be.
+    #[error("the link is down")]
+    Down,
+    /// The frame is beyond a limit of the wire: the link is as good as before.
+    #[error(transparent)]
+    Invalid(#[from] EncodeError),
+}
+
+/// Everything about one link that does not depend on its direction.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) id: LinkId,
+    pub(crate) node: String,
+    pub(crate) version: u16,
+    pub(crate) lease: Duration,
+    pub(crate) connection: Connection,
+    pub(crate) counters: Counters,
+    queue: mpsc::Sender<EncodedFrame>,
+    queued_bytes: AtomicUsize,
+    queue_bytes: usize,
+    began: Instant,
+    /// Microseconds after `began` at which the last frame came.
+    heard: AtomicU64,
+    why: OnceLock<DownReason>,
+    /// The link is to end now.
+    pub(crate) ending: CancellationToken,
+    /// The link is to end once what is queued is delivered.
+    pub(crate) finishing: CancellationToken,
+}
+
+/// What a link is made of.
+#[derive(Debug)]
+pub(crate) struct NewLink {
+    /// The peer's name.
+    pub(crate) node: String,
+    /// The peer's incarnation.
+    pub(crate) epoch: u64,
+    /// The agreed version.
+    pub(crate) version: u16,
+    /// The agreed lease.
+    pub(crate) lease: Duration,
+    /// What carries it.
+    pub(crate) connection: Connection,
+}
+
+impl Core {
+    /// A link, and the end of its queue that its writer takes from.
+    pub(crate) fn new(new: NewLink, config: &Config) -> (Arc<Self>, mpsc::Receiver<EncodedFrame>) {
+        let (queue, waiting) = mpsc::channel(config.queue_frames.max(1));
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let core = Self {
+            id: LinkId {
+                number,
+                epoch: new.epoch,
+            },
+            node: new.node,
+            version: new.version,
+            lease: new.lease,
+            connection: new.connection,
+            counters: Counters::default(),
+            queue,
+            queued_bytes: AtomicUsize::new(0),
+            queue_bytes: config.queue_bytes,
+            began: Instant::now(),
+            heard: AtomicU64::new(0),
+            why: OnceLock::new(),
+            ending: CancellationToken::new(),
+            finishing: CancellationToken::new(),
+        };
+        (Arc::new(core), waiting)
+    }
+
+    /// Ends the link now, whatever is queued. The first reason stands.
+    pub(crate) fn end(&self, why: DownReason) {
+        let reason = why.to_string();
+        if self.why.set(why).is_ok() {
+            self.connection.close(CLOSED, reason.as_bytes());
+        }
+        self.ending.cancel();
+    }
+
+    /// The first reason, or this one.
+    pub(crate) fn reason_or(&self, why: DownReason) -> DownReason {
+        self.why.get().cloned().unwrap_or(why)
+    }
+
+    /// A frame has come. `Err` if that was too late: the lease was over before.
+    pub(crate) fn hear(&self) -> Result<(), DownReason> {
+        self.check_silence()?;
+        self.heard.store(self.micros(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// `Err` if the lease is over.
+    pub(crate) fn check_silence(&self) -> Result<(), DownReason> {
+        let silence = Duration::from_micros(self.micros().saturating_sub(self.heard.load(Ordering::Relaxed)));
+        if silence > self.lease {
+            Err(DownReason::Silent {
+                silence,
+                lease: self.lease,
+            })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// When the lease is over if nothing comes until then.
+    pub(crate) fn lease_end(&self) -> Instant {
+        // One more millisecond, the grain of timers: at that time the lease *is* over.
+        let heard = Duration::from_micros(self.heard.load(Ordering::Relaxed));
+        self.began + heard + self.lease + Duration::from_millis(1)
+    }
+
+    fn micros(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn enqueue(&self, frame: EncodedFrame) -> Result<(), SendError> {
+        if self.ending.is_cancelled() || self.finishing.is_cancelled() {
+            return Err(SendError::Down);
+        }
+        let bytes = frame.as_bytes().len();
+        let full = |bytes| SendError::Full {
+            frames: self.queued_frames(),
+            bytes,
+        };
+        let before = self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let sent = if before + bytes > self.queue_bytes {
+            Err(full(before))
+        } else {
+            self.queue.try_send(frame).map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => full(before),
+                mpsc::error::TrySendError::Closed(_) => SendError::Down,
+            })
+        };
+        if sent.is_err() {
+            self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    /// The writer took a frame of so many bytes.
+    pub(crate) fn dequeued(&self, bytes: usize) {
+        self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn queued_frames(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
+    }
+}
+
+/// Writes to one link. Cheap to clone; dropping every clone does not end the link.
+pub struct Link<Out> {
+    core: Arc<Core>,
+    sends: PhantomData<fn(Out)>,
+}
+
+impl<Out: Message> Link<Out> {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self {
+            core,
+            sends: PhantomData,
+        }
+    }
+
+    /// Queues a frame behind all that were queued before. Never blocks, and may be called under a lock.
+    ///
+    /// # Errors
+    /// If the queue is full, the link is down, or the frame is beyond a limit of the wire. The frame is then not sent.
+    pub fn send(&self, frame: &Out) -> Result<(), SendError> {
+        self.core.enqueue(frame.encode(self.core.version)?)
+    }
+}
+
+impl<Out> Link<Out> {
+    /// Which incarnation of a link it is.
+    #[must_use]
+    pub fn id(&self) -> LinkId {
+        self.core.id
+    }
+
+    /// The peer's name, for people.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.core.node
+    }
+
+    /// Where the peer is.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        self.core.connection.remote_address()
+    }
+
+    /// Silence that ends the link.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        self.core.lease
+    }
+
+    /// Ends the link at once, whatever is queued: the fence. The peer is told if it can be; [`LinkEvent::Down`] follows
+    /// at this end in any case. Without effect on a link that is over. Never blocks, and may be called under a lock.
+    ///
+    /// [`LinkEvent::Down`]: crate::LinkEvent::Down
+    pub fn close(&self, why: impl Into<String>) {
+        self.core.end(DownReason::Closed(why.into()));
+    }
+
+    /// Whether the link is over, or about to be.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.core.ending.is_cancelled() || self.core.finishing.is_cancelled()
+    }
+
+    /// Its figures.
+    #[must_use]
+    pub fn stats(&self) -> LinkStats {
+        let core = &self.core;
+        let bytes = core.queued_bytes.load(Ordering::Relaxed);
+        core.counters
+            .snapshot(core.queued_frames(), bytes, core.connection.rtt())
+    }
+}
+
+impl<Out> Clone for Link<Out> {
+    fn clone(&self) -> Self {
+        Self {
+            core: Arc::clone(&self.core),
+            sends: PhantomData,
+        }
+    }
+}
+
+impl<Out> fmt::Debug for Link<Out> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("id", &self.core.id)
+            .field("node", &self.core.node)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,95 @@
+//! The life of a link, from the hello's end to its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::{RecvStream, SendStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tracing::info;
+use wire::EncodedFrame;
+
+use crate::config::Config;
+use crate::faults::Switch;
+use crate::link::keeper::{Beat, keep};
+use crate::link::reader::read_loop;
+use crate::link::writer::write_loop;
+use crate::link::{Core, DownReason, Link, LinkEvent, Side};
+
+/// Tells the owner.
+pub(crate) type Tell<S> = Arc<dyn Fn(LinkEvent<S>) + Send + Sync>;
+
+/// A link whose hello is done.
+pub(crate) struct Running<S: Side> {
+    pub(crate) core: Arc<Core>,
+    pub(crate) peer: S::Peer,
+    pub(crate) send: SendStream,
+    pub(crate) recv: RecvStream,
+    pub(crate) waiting: mpsc::Receiver<EncodedFrame>,
+    /// On the gateway's side: how often, and what to do.
+    pub(crate) beat: Option<(Duration, Beat)>,
+    pub(crate) tell: Tell<S>,
+}
+
+/// Says `Down` when it is dropped: at the end of [`run`], and also when the task is aborted or panics.
+struct Announced<S: Side> {
+    core: Arc<Core>,
+    why: DownReason,
+    tell: Tell<S>,
+}
+
+impl<S: Side> Drop for Announced<S> {
+    fn drop(&mut self) {
+        let why = self.core.reason_or(self.why.clone());
+        self.core.end(why.clone());
+        let link = self.core.id;
+        info!(node = %self.core.node, link = link.number, %why, "link down");
+        // A second panic while one unwinds would end the process.
+        let _ = catch_unwind(AssertUnwindSafe(|| (self.tell)(LinkEvent::Down { link, why })));
+    }
+}
+
+/// A task that ends with its owner.
+struct Owned(JoinHandle<()>);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Runs a link to its end, and says both. Returns why it ended.
+pub(crate) async fn run<S: Side>(running: Running<S>, config: &Config) -> DownReason {
+    let Running {
+        core,
+        peer,
+        send,
+        recv,
+        waiting,
+        beat,
+        tell,
+    } = running;
+    let switch = Switch::new(config);
+    info!(node = %core.node, link = core.id.number, remote = %core.connection.remote_address(), "link up");
+    let mut announced = Announced {
+        core: Arc::clone(&core),
+        why: DownReason::Stopped,
+        tell: Arc::clone(&tell),
+    };
+    tell(LinkEvent::Up {
+        link: Link::new(Arc::clone(&core)),
+        peer,
+    });
+    let _keeper = Owned(tokio::spawn(keep(Arc::clone(&core), beat)));
+
+    let link = core.id;
+    let deliver = |frame| tell(LinkEvent::Frame { link, frame });
+    announced.why = tokio::select! {
+        biased;
+        () = core.ending.cancelled() => DownReason::Stopped,
+        why = read_loop(&core, recv, &switch, deliver) => why,
+        why = write_loop(&core, send, waiting, &switch, config) => why,
+    };
+    core.reason_or(announced.why.clone())
+}
