@@ -7,7 +7,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::backend::Backend;
 use crate::config::EngineConfig;
@@ -25,12 +25,23 @@ pub struct Engine {
     backend: Result<Box<dyn Backend>, DownReason>,
     gauges: Arc<Gauges>,
     watch: Arc<Watch>,
+    clock: Clock,
 }
 
+/// Time since any fixed moment. Only ever used to say how long a step took.
+pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
+
 impl Engine {
-    /// An idle engine.
+    /// An idle engine, on the system's monotonic clock.
     #[must_use]
     pub fn new(backend: Box<dyn Backend>, config: EngineConfig) -> Self {
+        let start = Instant::now();
+        Self::with_clock(backend, config, Arc::new(move || start.elapsed()))
+    }
+
+    /// An idle engine on another clock: a simulation's, so that its reports are the same in every run.
+    #[must_use]
+    pub fn with_clock(backend: Box<dyn Backend>, config: EngineConfig, clock: Clock) -> Self {
         let scheduler = Scheduler::new(config, backend.spec(), &backend.pool().shape());
         let watch = Arc::new(Watch::new(backend.interrupt().unwrap_or_default()));
         Self {
@@ -38,6 +49,7 @@ impl Engine {
             backend: Ok(backend),
             gauges: Arc::default(),
             watch,
+            clock,
         }
     }
 
@@ -85,10 +97,10 @@ impl Engine {
             };
             return (!report.wants.is_empty()).then_some(EngineEvent::Step(report));
         };
-        let began = Instant::now();
+        let began = (self.clock)();
         Some(match self.run(&plan) {
             Ok(mut report) => {
-                report.micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+                report.micros = micros((self.clock)().saturating_sub(began));
                 self.count(&report);
                 EngineEvent::Step(report)
             }
@@ -173,6 +185,10 @@ impl Engine {
             .backlog_tokens
             .store(self.scheduler.backlog_tokens() as u64, Relaxed);
     }
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What a panic said.

@@ -101,3 +101,70 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Interrupt, Watch};
+    use crate::scheduler::{Part, StepPlan};
+    use crate::sequence::SequenceKey;
+
+    /// A plan of sequences 0, 1, ... with so many tokens each.
+    fn plan(tokens: &[u32]) -> StepPlan {
+        let part = |(key, &tokens)| Part::of(SequenceKey(key), tokens);
+        StepPlan::of((0..).zip(tokens).map(part).collect())
+    }
+
+    /// With stops of these queued before and during a step, is it interrupted?
+    #[track_caller]
+    fn check(tokens: &[u32], before: &[u64], during: &[u64], expected: bool) {
+        let interrupt = Interrupt::default();
+        let watch = Watch::new(interrupt.clone());
+        before.iter().for_each(|&key| watch.stop_queued(SequenceKey(key)));
+        watch.begin(&plan(tokens));
+        during.iter().for_each(|&key| watch.stop_queued(SequenceKey(key)));
+        assert_eq!(
+            interrupt.is_raised(),
+            expected,
+            "{tokens:?} {before:?} {during:?}"
+        );
+        assert_eq!(watch.end(), expected);
+        assert!(!interrupt.is_raised(), "the next step begins afresh");
+    }
+
+    #[test]
+    fn half_of_the_tokens_decide() {
+        check(&[10, 10], &[], &[], false);
+        check(&[10, 10], &[], &[0], true);
+        check(&[10, 11], &[], &[0], false);
+        check(&[10, 11], &[], &[1], true);
+        check(&[1, 1, 1, 1], &[], &[0, 2], true);
+        check(&[1, 1, 1, 1], &[], &[0, 0], false);
+        check(&[10, 10], &[], &[7, 8, 9], false);
+    }
+
+    #[test]
+    fn a_stop_queued_before_the_step_counts() {
+        check(&[10, 10], &[1], &[], true);
+        check(&[1, 1, 1, 1], &[3], &[0], true);
+    }
+
+    #[test]
+    fn a_settled_stop_is_forgotten() {
+        let watch = Watch::new(Interrupt::default());
+        watch.stop_queued(SequenceKey(0));
+        watch.stop_settled(SequenceKey(0));
+        watch.stop_settled(SequenceKey(5));
+        watch.begin(&plan(&[10]));
+        assert!(!watch.end());
+    }
+
+    #[test]
+    fn a_stop_between_steps_interrupts_nothing() {
+        let interrupt = Interrupt::default();
+        let watch = Watch::new(interrupt.clone());
+        watch.begin(&plan(&[10]));
+        watch.end();
+        watch.stop_queued(SequenceKey(0));
+        assert!(!interrupt.is_raised());
+    }
+}

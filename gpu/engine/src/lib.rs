@@ -20,7 +20,7 @@ pub use backend::{
 };
 pub use config::EngineConfig;
 pub use device::{Attention, DType, Device, Gate, Rope, Span, TensorView};
-pub use engine::Engine;
+pub use engine::{Clock, Engine};
 pub use event::{Command, DownReason, EngineEvent, FinishReason, StepReport, TokenEvent};
 pub use interrupt::Interrupt;
 pub use kv::{KvMemory, OutOfRange};

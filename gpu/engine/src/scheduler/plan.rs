@@ -37,3 +37,24 @@ impl StepPlan {
         self.parts.iter().map(|part| part.tokens).sum()
     }
 }
+
+#[cfg(test)]
+impl StepPlan {
+    /// A plan made by hand.
+    pub(crate) fn of(parts: Vec<Part>) -> Self {
+        Self { parts }
+    }
+}
+
+#[cfg(test)]
+impl Part {
+    /// A part made by hand, which samples nothing.
+    pub(crate) fn of(key: SequenceKey, tokens: u32) -> Self {
+        Self {
+            key,
+            tokens,
+            samples: false,
+            order: (0, key.0),
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::{Backend, EngineConfig, FinishReason, PoolShape, Sampling};
+use engine::{Backend, Command, Engine, EngineConfig, EngineEvent, FinishReason, PoolShape, Sampling};
 use mock::{Answer, END_TOKEN, Latency, MockBackend, MockConfig, no_sleep};
 
 use crate::drive::{Drive, alone, prompt, spec};
@@ -92,8 +92,9 @@ fn log_probabilities_come_when_asked_for() {
 
 #[test]
 fn a_step_takes_the_sum_of_its_parts() {
-    let slept = Arc::new(Mutex::new(Vec::new()));
-    let record = Arc::clone(&slept);
+    // The mock's sleep is what makes this clock go.
+    let now = Arc::new(Mutex::new(Duration::ZERO));
+    let (sleeper, clock) = (Arc::clone(&now), Arc::clone(&now));
     let latency = Latency {
         step_micros: 1000,
         prefill_token_micros: 10,
@@ -103,21 +104,20 @@ fn a_step_takes_the_sum_of_its_parts() {
         latency,
         ..MockConfig::default()
     };
-    let sleep = Arc::new(move |span| record.lock().unwrap().push(span));
-    let backend = MockBackend::new(config, sleep).unwrap();
-    let mut engine = engine::Engine::new(Box::new(backend), EngineConfig::default());
+    let backend = MockBackend::new(config, Arc::new(move |span| *sleeper.lock().unwrap() += span)).unwrap();
+    let clock = Arc::new(move || *clock.lock().unwrap());
+    let mut engine = Engine::with_clock(Box::new(backend), EngineConfig::default(), clock);
     for key in [1, 2] {
         let mut spec = spec(key, &prompt(1, 9), 2);
         spec.blocks = vec![u32::try_from(key).unwrap()];
-        engine.apply(engine::Command::Start(spec));
+        engine.apply(Command::Start(spec));
     }
-    while engine.step().is_some() {}
-    let expected = [1180, 1200].map(Duration::from_micros);
-    assert_eq!(
-        *slept.lock().unwrap(),
-        expected,
-        "two prompts of 9, then two decodes"
-    );
+    let mut micros = Vec::new();
+    while let Some(EngineEvent::Step(report)) = engine.step() {
+        micros.push(report.micros);
+    }
+    assert_eq!(micros, [1180, 1200], "two prompts of 9, then two decodes");
+    assert_eq!(engine.load().busy_micros, 2380);
 }
 
 #[test]
