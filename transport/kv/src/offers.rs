@@ -111,6 +111,11 @@ impl OfferTable {
             .ok_or(Refusal::OutOfRange)
     }
 
+    /// Whether an offer under this key may be read.
+    pub fn stands(&self, key: TransferKey) -> bool {
+        self.entries.get(&key).is_some_and(|e| !e.withdrawn)
+    }
+
     /// Counts one more send in flight. Returns false, and changes nothing, for a key that is not held.
     pub fn pin(&mut self, key: TransferKey) -> bool {
         self.entries.get_mut(&key).map(|e| e.in_flight += 1).is_some()
@@ -195,7 +200,7 @@ mod tests {
         assert_eq!(table.withdraw(KEY), Withdrawal::Pending);
         assert_eq!(table.withdraw(KEY), Withdrawal::Pending);
         assert_eq!(table.look_up(KEY, 42, 0, 1), Err(Refusal::NoSuchOffer));
-        assert!(!table.unpin(KEY));
+        assert!(!table.stands(KEY) && !table.unpin(KEY));
         assert!(table.unpin(KEY));
         assert!(table.is_empty() && table.in_flight() == 0);
         assert_eq!(table.withdraw(KEY), Withdrawal::Done);

@@ -69,7 +69,8 @@ pub enum KvEvent {
     },
 }
 
-/// Receives events, on the transfer's thread; must not block.
+/// Receives events, on the transfer's thread or inside the call that caused them; must not block, nor call back into
+/// the transfer.
 pub type EventSink = Arc<dyn Fn(KvEvent) + Send + Sync>;
 
 /// Counters since the start, for metrics.
