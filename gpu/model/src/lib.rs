@@ -1,1 +1,25 @@
 //! Weights, tokenizer, chat template, sampler and architectures: tokens to logits.
+//!
+//! [`Model::open`] reads what a gateway needs of a model file (tokenizer, template, shape) and no weights; [`Model::backend`] puts the
+//! weights on a device. [`fetch`](fetch()) brings a model file to this machine.
+
+mod config;
+mod fetch;
+mod gguf;
+mod llama;
+mod model;
+mod sampler;
+mod stop;
+mod template;
+mod tokenizer;
+mod weights;
+
+pub use config::{Config, ConfigError};
+pub use fetch::{FetchError, FetchOptions, ModelSource, Progress, default_cache_dir, fetch};
+pub use gguf::{Gguf, GgufError, TensorInfo, Value};
+pub use llama::{Llama, LoadError, PoolOptions};
+pub use model::{Model, OpenError};
+pub use sampler::{Sampler, philox4x32};
+pub use stop::{StopFinder, StopStep};
+pub use template::{ChatMessage, ChatTemplate, TemplateError};
+pub use tokenizer::{Detokenizer, Tokenizer, TokenizerError};

@@ -1,0 +1,58 @@
+//! One fetch at a time, over all processes: a lock the system gives back when its holder dies, however it dies.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{FetchError, cache};
+
+/// Between two looks at a lock that another process has.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Held until dropped. The file stays: removing it could take a lock away that another process has just got.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for the lock at `path`, at most as long as `busy`.
+    pub(super) fn acquire(path: &Path, busy: Duration) -> Result<Self, FetchError> {
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+            .map_err(cache(path))?;
+        let started = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(TryLockError::Error(source)) => return Err(cache(path)(source)),
+                Err(TryLockError::WouldBlock) if started.elapsed() > busy => {
+                    return Err(FetchError::Busy(path.to_owned()));
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(LOOK),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_holder_waits_and_then_gives_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let first = Lock::acquire(&path, Duration::ZERO).unwrap();
+        assert!(matches!(
+            Lock::acquire(&path, Duration::ZERO),
+            Err(FetchError::Busy(_))
+        ));
+        drop(first);
+        Lock::acquire(&path, Duration::ZERO).unwrap();
+    }
+}

@@ -1,0 +1,121 @@
+//! A model file as the rest of the program sees it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::Device;
+
+use crate::config::{Config, ConfigError};
+use crate::gguf::{Gguf, GgufError};
+use crate::llama::{Llama, LoadError, PoolOptions};
+use crate::template::{ChatTemplate, TemplateError};
+use crate::tokenizer::{Tokenizer, TokenizerError};
+
+/// Why a model file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be read.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        source: GgufError,
+    },
+    /// Its model cannot be run.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Its vocabulary cannot be used.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// Its chat template cannot be used.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+}
+
+/// An open model: tokenizer, template and shape in memory, weights still in the file. Cheap enough for a gateway.
+#[derive(Debug)]
+pub struct Model {
+    name: String,
+    tokenizer: Arc<Tokenizer>,
+    template: Option<Arc<ChatTemplate>>,
+    config: Config,
+    file: Gguf,
+}
+
+impl Model {
+    /// Opens a GGUF file. Reads its header, not its weights.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds a model that is not supported.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let file = Gguf::open(path).map_err(|source| OpenError::File {
+            path: path.display().to_string(),
+            source,
+        })?;
+        let config = Config::from_gguf(&file)?;
+        let tokenizer = Tokenizer::from_gguf(&file)?;
+        let template = match file.text("tokenizer.chat_template") {
+            Ok(source) => Some(Arc::new(template(source, &file, &tokenizer)?)),
+            Err(_) => None,
+        };
+        let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned());
+        let name = stem
+            .filter(|s| !s.is_empty())
+            .unwrap_or_else(|| config.architecture.clone());
+        Ok(Self {
+            name,
+            tokenizer: Arc::new(tokenizer),
+            template,
+            config,
+            file,
+        })
+    }
+
+    /// The file's name without its ending, by which clients know the model: `SmolLM2-135M-Instruct.Q4_1`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Text to tokens and back.
+    #[must_use]
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    /// Messages to a prompt; `None` for a base model.
+    #[must_use]
+    pub fn template(&self) -> Option<&Arc<ChatTemplate>> {
+        self.template.as_ref()
+    }
+
+    /// The model's shape.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Puts the weights on `device` and allocates the KV pool there. Reads the whole file, one tensor at a time.
+    ///
+    /// # Errors
+    /// When a tensor is missing or has the wrong shape or format, or the device refuses it.
+    pub fn backend<D: Device>(&self, device: D, pool: PoolOptions) -> Result<Llama<D>, LoadError> {
+        Llama::load(self, &self.file, device, pool)
+    }
+}
+
+fn template(source: &str, file: &Gguf, tokenizer: &Tokenizer) -> Result<ChatTemplate, OpenError> {
+    let spelling = |key: &str| {
+        let token = file.unsigned(key).ok().and_then(|n| u32::try_from(n).ok());
+        token
+            .map(|t| String::from_utf8_lossy(tokenizer.token_bytes(t)).into_owned())
+            .unwrap_or_default()
+    };
+    let (bos, eos) = (
+        spelling("tokenizer.ggml.bos_token_id"),
+        spelling("tokenizer.ggml.eos_token_id"),
+    );
+    Ok(ChatTemplate::new(source, &bos, &eos)?)
+}

@@ -1,0 +1,119 @@
+//! Logits to a token.
+//!
+//! The filters are applied in this order: penalties, temperature, `top_k`, `top_p`, `min_p`. The choice is a function of the logits,
+//! the client's wishes, the history and the position alone: random numbers are drawn from a counter-based generator keyed by the seed
+//! at the counter of the position, sums are in `f64` in one fixed order, and of equal logits the lower token id comes first.
+
+mod candidates;
+mod logprobs;
+mod philox;
+
+use engine::{BackendError, SampleRequest, Sampling, Token, TokenLogprobs};
+
+use candidates::Candidates;
+pub use philox::philox4x32;
+
+/// Below this, a temperature is taken for 0: dividing by it would overflow.
+const COLDEST: f32 = 1e-5;
+
+/// Samples tokens; holds memory that is reused, and nothing that outlives a call.
+#[derive(Debug)]
+pub struct Sampler {
+    end_tokens: Vec<Token>,
+    logits: Vec<f32>,
+    candidates: Candidates,
+}
+
+impl Sampler {
+    /// A sampler for a model that ends its answers with any of `end_tokens`.
+    #[must_use]
+    pub fn new(end_tokens: Vec<Token>) -> Self {
+        Self {
+            end_tokens,
+            logits: Vec::new(),
+            candidates: Candidates::default(),
+        }
+    }
+
+    /// The token that follows `request.history`, whose position is therefore `history.len()`, and its log-probabilities when asked for.
+    ///
+    /// # Errors
+    /// When a logit is not a number, or no token is left to choose from.
+    pub fn sample(
+        &mut self,
+        logits: &[f32],
+        request: &SampleRequest<'_>,
+    ) -> Result<(Token, Option<TokenLogprobs>), BackendError> {
+        if let Some(token) = logits.iter().position(|l| l.is_nan()) {
+            return Err(BackendError(format!(
+                "the logit of token {token} is not a number"
+            )));
+        }
+        let token = self.choose(logits, request)?;
+        let logprobs = request
+            .sampling
+            .logprobs
+            .map(|n| logprobs::of(logits, token, n.into()));
+        Ok((token, logprobs))
+    }
+
+    fn choose(&mut self, logits: &[f32], request: &SampleRequest<'_>) -> Result<Token, BackendError> {
+        let sampling = request.sampling;
+        self.logits.clear();
+        self.logits.extend_from_slice(logits);
+        let generated = request.history.get(request.prompt_tokens..).unwrap_or_default();
+        penalise(&mut self.logits, generated, sampling);
+        if request.forbid_end {
+            for &end in &self.end_tokens {
+                if let Some(logit) = self.logits.get_mut(end as usize) {
+                    *logit = f32::NEG_INFINITY;
+                }
+            }
+        }
+        // Also where the temperature is not a number.
+        if !(sampling.temperature > COLDEST) {
+            return most_likely(&self.logits).ok_or_else(nothing_left);
+        }
+        let random = philox::uniform(sampling.seed, request.history.len() as u64);
+        self.candidates
+            .choose(&self.logits, sampling, random)
+            .ok_or_else(nothing_left)
+    }
+}
+
+fn nothing_left() -> BackendError {
+    BackendError("no token has a finite logit".to_owned())
+}
+
+/// Lowers the logits of tokens that were generated before.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "counts of tokens in one answer are exact in f32"
+)]
+fn penalise(logits: &mut [f32], generated: &[Token], sampling: &Sampling) {
+    let (presence, frequency) = (sampling.presence_penalty, sampling.frequency_penalty);
+    if presence == 0.0 && frequency == 0.0 {
+        return;
+    }
+    let mut sorted = generated.to_vec();
+    sorted.sort_unstable();
+    for run in sorted.chunk_by(|a, b| a == b) {
+        if let Some(logit) = run.first().and_then(|&t| logits.get_mut(t as usize)) {
+            *logit -= presence + frequency * run.len() as f32;
+        }
+    }
+}
+
+/// The lowest token id of those with the highest logit; `None` if no logit is above minus infinity.
+fn most_likely(logits: &[f32]) -> Option<Token> {
+    let mut best = (f32::NEG_INFINITY, None);
+    for (token, &logit) in (0..).zip(logits) {
+        if logit > best.0 {
+            best = (logit, Some(token));
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests;

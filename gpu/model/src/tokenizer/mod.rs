@@ -1,0 +1,165 @@
+//! Text to tokens and back, from the vocabulary in a model file.
+//!
+//! The vocabulary's control tokens (`<|im_start|>`, …) are found by this module, not by the tokenizer library, so one tokenizer serves
+//! both ways of reading a text: with control tokens parsed, or as plain text whatever it holds.
+//!
+//! Chat: like the reference stacks (`transformers`, vLLM), the *rendered* template is read with control tokens parsed, so text inside
+//! a message that spells one becomes it. A deployment that must not allow this checks message contents with
+//! [`Tokenizer::holds_control`] before rendering.
+
+mod bytes;
+mod detokenizer;
+mod gguf;
+mod pre;
+mod specials;
+
+use std::collections::BTreeMap;
+
+pub use detokenizer::Detokenizer;
+
+use engine::Token;
+use specials::{Piece, Specials};
+
+/// Why there is no tokenizer, or a text has no tokens.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenizerError {
+    /// The model file's vocabulary is missing, damaged or of a kind that is not supported.
+    #[error("the model's tokenizer cannot be used: {0}")]
+    Vocabulary(String),
+    /// The text could not be encoded.
+    #[error("the text cannot be encoded: {0}")]
+    Encode(String),
+}
+
+/// What a token of the vocabulary is for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A piece of text.
+    Text,
+    /// A control token: never part of an answer's text.
+    Control,
+    /// Matched in texts like a control token, but its text belongs to the answer.
+    UserDefined,
+    /// Not used.
+    Unused,
+}
+
+/// A model's tokenizer. Immutable; share it.
+#[derive(Debug)]
+pub struct Tokenizer {
+    /// Splits plain text into words and words into tokens.
+    plain: tokenizers::Tokenizer,
+    /// Control tokens, in texts.
+    specials: Specials,
+    /// The bytes of every token.
+    bytes: Vec<Box<[u8]>>,
+    kinds: Vec<Kind>,
+    by_text: BTreeMap<Box<str>, Token>,
+    bos: Option<Token>,
+    add_bos: bool,
+    end_tokens: Vec<Token>,
+}
+
+impl Tokenizer {
+    /// The tokens of `text`. With `special`, control tokens spelled in it are parsed; without, they are plain text.
+    ///
+    /// Adds nothing: see [`Tokenizer::encode_prompt`].
+    ///
+    /// # Errors
+    /// When the tokenizer library fails.
+    pub fn encode(&self, text: &str, special: bool) -> Result<Vec<Token>, TokenizerError> {
+        let mut out = Vec::new();
+        if !special {
+            self.encode_plain(text, &mut out)?;
+            return Ok(out);
+        }
+        for piece in self.specials.split(text) {
+            match piece {
+                Piece::Text(text) => self.encode_plain(text, &mut out)?,
+                Piece::Token(token) => out.push(token),
+            }
+        }
+        Ok(out)
+    }
+
+    /// The tokens of a bare prompt (not a chat): control tokens parsed, and the beginning-of-text token put in front where the model
+    /// file asks for that and the text does not already have it.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::encode`].
+    pub fn encode_prompt(&self, text: &str) -> Result<Vec<Token>, TokenizerError> {
+        let mut out = self.encode(text, true)?;
+        if let Some(bos) = self.bos.filter(|&bos| self.add_bos && out.first() != Some(&bos)) {
+            out.insert(0, bos);
+        }
+        Ok(out)
+    }
+
+    fn encode_plain(&self, text: &str, out: &mut Vec<Token>) -> Result<(), TokenizerError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let encoding = self
+            .plain
+            .encode_fast(text, false)
+            .map_err(|e| TokenizerError::Encode(e.to_string()))?;
+        out.extend_from_slice(encoding.get_ids());
+        Ok(())
+    }
+
+    /// The bytes a token stands for; a control token's spelling. Empty for a token outside the vocabulary.
+    #[must_use]
+    pub fn token_bytes(&self, token: Token) -> &[u8] {
+        self.bytes.get(token as usize).map_or(&[], |b| b)
+    }
+
+    /// The text of `tokens`, control tokens left out, damaged UTF-8 replaced.
+    #[must_use]
+    pub fn decode(&self, tokens: &[Token]) -> String {
+        let bytes: Vec<u8> = tokens
+            .iter()
+            .filter(|&&t| !self.is_control(t))
+            .flat_map(|&t| self.token_bytes(t))
+            .copied()
+            .collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Whether the token is a control token, never part of a text.
+    #[must_use]
+    pub fn is_control(&self, token: Token) -> bool {
+        matches!(self.kinds.get(token as usize), Some(Kind::Control | Kind::Unused))
+    }
+
+    /// The token with exactly this spelling in the vocabulary (control tokens as written, others in the vocabulary's own alphabet).
+    #[must_use]
+    pub fn token(&self, spelling: &str) -> Option<Token> {
+        self.by_text.get(spelling).copied()
+    }
+
+    /// Whether `text` spells a control token.
+    #[must_use]
+    pub fn holds_control(&self, text: &str) -> bool {
+        self.specials
+            .split(text)
+            .any(|p| matches!(p, Piece::Token(t) if self.is_control(t)))
+    }
+
+    /// The beginning-of-text token, if the model has one.
+    #[must_use]
+    pub fn bos(&self) -> Option<Token> {
+        self.bos
+    }
+
+    /// Tokens that end an answer, ascending.
+    #[must_use]
+    pub fn end_tokens(&self) -> &[Token] {
+        &self.end_tokens
+    }
+
+    /// Number of tokens in the vocabulary.
+    #[must_use]
+    pub fn vocabulary(&self) -> usize {
+        self.bytes.len()
+    }
+}
