@@ -8,8 +8,10 @@ mod admission;
 mod command;
 mod config;
 mod event;
+mod host;
 mod id;
 mod input;
+mod ledger;
 mod outcome;
 mod phase;
 mod placement;
@@ -22,8 +24,13 @@ pub use admission::{Desk, Verdict};
 pub use command::{Bid, Command, Credit, Order, Priority, Work};
 pub use config::{DeskLimits, Limits};
 pub use event::{Event, Happening, Proof, Transition, Why};
+pub use host::{
+    EngineInput, FromOwner, Host, HostCommand, HostCounters, HostInput, HostLimits, HostSpec, Job, StayCause, StayPhase,
+    StayTransition, StayView, ToOwner, TransferInput,
+};
 pub use id::{Attempt, BlockHash, BlockId, Generation, NodeId, RoomId};
 pub use input::{Input, Report, Route};
+pub use ledger::{Ask, Closed, Grant, Hold, Holds, Ledger, Occupancy};
 pub use outcome::{AbortBy, AttemptError, Failure, Finish, Outcome, Refusal};
 pub use phase::PhaseKind;
 pub use placement::{Advert, Role, WorkerSpec, WorkerView};

@@ -1,0 +1,98 @@
+//! How a stay ends. Every way out of a stay goes through [`Host::leave`].
+
+use crate::host::{Host, HostCommand, Phase, StayCause, StayPhase, StayTransition, ToOwner};
+use crate::id::Attempt;
+use crate::ledger::{Closed, Hold};
+use crate::outcome::AttemptError;
+use crate::time::Time;
+
+impl Host {
+    /// Tells the owner why the attempt ended here, and ends the stay.
+    pub(super) fn fail(&mut self, now: Time, attempt: Attempt, error: AttemptError) {
+        self.tell(attempt, ToOwner::Failed(error));
+        self.leave(now, attempt, false, StayCause::Failed(error));
+    }
+
+    /// Ends a stay: closes its lease and tells everybody who holds its blocks to stop. With `answer` the owner hears
+    /// `Closed` once nothing is left; of a stay that is closing already, that is all that changes.
+    pub(super) fn leave(&mut self, now: Time, attempt: Attempt, answer: bool, why: StayCause) {
+        let Some(stay) = self.stays.get(&attempt) else {
+            return;
+        };
+        if let Phase::Closing { answer: before } = stay.phase() {
+            return self.ask_again(attempt, answer || before);
+        }
+        self.wants.remove(&attempt);
+        let closed = self.ledger.close(attempt);
+        if closed == Closed::Quarantined {
+            self.stop_holders(attempt);
+            self.enter(
+                now,
+                attempt,
+                Phase::Closing { answer },
+                self.spec.limits.proof_retry,
+                why,
+            );
+        } else {
+            self.forget(now, attempt, answer, why);
+        }
+    }
+
+    fn ask_again(&mut self, attempt: Attempt, answer: bool) {
+        if let Some(stay) = self.stays.get_mut(&attempt) {
+            stay.expect_answer(answer);
+        }
+    }
+
+    /// A proof came for a closing stay: if it was the last one, the stay is gone.
+    pub(super) fn settle(&mut self, now: Time, attempt: Attempt) {
+        let phase = self.stays.get(&attempt).map(|stay| stay.phase());
+        if let Some(Phase::Closing { answer }) = phase
+            && self.ledger.holds(attempt).is_empty()
+        {
+            self.forget(now, attempt, answer, StayCause::Proven);
+        }
+    }
+
+    /// The deadline of a phase passed. A closing stay has nothing left to lose: it insists on its proof.
+    pub(super) fn on_deadline(&mut self, now: Time, attempt: Attempt) {
+        let Some(stay) = self.stays.get_mut(&attempt) else {
+            return;
+        };
+        let kind = stay.kind();
+        if kind == StayPhase::Closing {
+            stay.rearm(now + self.spec.limits.proof_retry);
+            self.counters.proofs_overdue += 1;
+            self.stop_holders(attempt);
+        } else {
+            self.counters.expired += 1;
+            self.fail(now, attempt, AttemptError::NoProgress(kind.at_owner()));
+        }
+    }
+
+    fn stop_holders(&mut self, attempt: Attempt) {
+        for hold in self.ledger.holds(attempt).iter() {
+            self.commands.push_back(match hold {
+                Hold::Engine => HostCommand::StopEngine { attempt },
+                Hold::Read => HostCommand::CancelRead { attempt },
+                Hold::Offer => HostCommand::Withdraw { attempt },
+            });
+        }
+    }
+
+    fn forget(&mut self, now: Time, attempt: Attempt, answer: bool, why: StayCause) {
+        let Some(stay) = self.stays.remove(&attempt) else {
+            return;
+        };
+        self.record(StayTransition {
+            at: now,
+            attempt,
+            from: Some(stay.kind()),
+            to: None,
+            why,
+        });
+        if answer {
+            self.tell(attempt, ToOwner::Closed);
+        }
+    }
+}

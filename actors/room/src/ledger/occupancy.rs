@@ -1,0 +1,31 @@
+//! How a pool's blocks are spread over what a block can be.
+
+/// Where the blocks of one pool are. The four parts always add up to `total` (INV-02).
+#[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
+pub struct Occupancy {
+    /// Blocks in the pool.
+    pub total: u32,
+    /// Blocks nobody has and whose contents mean nothing.
+    pub free: u32,
+    /// Blocks that at least one open lease has.
+    pub leased: u32,
+    /// Blocks no lease has, kept for their contents. Given away again when free ones run out.
+    pub cached: u32,
+    /// Blocks whose leases are all closed but which somebody may still touch. They wait for the proof that nobody does.
+    pub quarantined: u32,
+}
+
+impl Occupancy {
+    /// Whether INV-02 holds: free + leased + cached + quarantined = total.
+    #[must_use]
+    pub fn adds_up(&self) -> bool {
+        let parts = [self.free, self.leased, self.cached, self.quarantined];
+        parts.iter().map(|part| u64::from(*part)).sum::<u64>() == u64::from(self.total)
+    }
+
+    /// Whether nobody has or touches any block: all are free or cached (INV-08).
+    #[must_use]
+    pub fn is_quiescent(&self) -> bool {
+        self.leased == 0 && self.quarantined == 0
+    }
+}
