@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 
 use crate::command::{Bid, Credit, Priority};
 use crate::config::DeskLimits;
+use crate::credit::{Advert, Need, WorkerSpec};
 use crate::id::{Attempt, Generation, NodeId, RoomId};
 use crate::input::Route;
 use crate::outcome::Failure;
-use crate::placement::{Advert, Need, Placement, WorkerSpec, WorkerView};
+use crate::placement::{Placement, WorkerView};
 use crate::time::Time;
 
 /// What the desk decided about a waiting attempt, which waits no more.
@@ -51,7 +52,10 @@ struct Waiting {
     passed: u32,
 }
 
-/// The queue of waiting rooms, and the credit of the workers. See the [module](self).
+/// The queue of waiting rooms, and the credit of the workers.
+///
+/// After every call that changes something, take [`poll_verdict`](Self::poll_verdict) until it is empty, then arm
+/// [`poll_timeout`](Self::poll_timeout).
 #[derive(Debug)]
 pub struct Desk {
     limits: DeskLimits,

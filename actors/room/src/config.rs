@@ -45,7 +45,7 @@ impl Default for Limits {
             max_faults: 4,
             requeue_first: Span::from_millis(25),
             requeue_max: Span::from_millis(1_000),
-            close_first: Span::from_millis(250),
+            close_first: Span::from_millis(100),
             close_max: Span::from_millis(2_000),
             drain_overdue: Span::from_millis(1_000),
             drain_fence: Span::from_millis(3_000),

@@ -46,6 +46,15 @@ pub enum Happening {
         /// How that is known.
         by: Proof,
     },
+    /// A worker was told once more to return a lease: it did not answer in time.
+    ToldAgain {
+        /// The worker.
+        worker: NodeId,
+        /// Of which attempt.
+        of: Generation,
+        /// How often it was told by now.
+        told: u32,
+    },
     /// A lease is not proven returned after [`Limits::drain_overdue`](crate::Limits::drain_overdue).
     DrainOverdue {
         /// The worker.

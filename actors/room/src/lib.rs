@@ -1,12 +1,45 @@
 //! What a request's room is, and every decision about it.
 //!
 //! Sans-IO: no tokio, no clock, no randomness, no serialisation, no hash-ordered maps. `now` is an argument, outputs are
-//! polled. Two machines share this vocabulary: the [`Room`] at the gateway that owns it, and the [`Host`] at a worker,
-//! whose [`Ledger`] is the only code that changes a lease.
+//! polled. Content-free: only counts; the caller adds tokens, tickets and text when it performs commands.
+//!
+//! # Who decides what
+//!
+//! * A [`Room`] is one sequence of one request, at the gateway that owns it: its phase, its attempts, its one outcome.
+//! * The [`Desk`], one at each gateway, admits rooms by credit: it knows the workers and what is promised of them.
+//! * A [`Host`] is one worker's side of the protocol; its [`Ledger`] is the only code that changes a lease.
+//! * [`WatchTable`] and [`Restarts`] are the supervisor's: whose deadline has passed, and who is started again.
+//!
+//! # The protocol
+//!
+//! ```text
+//!   room (owner)                prefill worker              decode worker
+//!        │ Reserve ─────────────────────────────────────────────▶ │ blocks and a slot, or Refused
+//!        │ ◀──────────────────────────────────────────── Reserved │
+//!        │ Prefill ──────────────────▶ │ computes; Progress       │
+//!        │ ◀───────────────── Tokens 0 │ (to the client at once)  │
+//!        │ ◀──────────────── Published │                          │
+//!        │ Pull ────────────────────────────────────────────────▶ │
+//!        │                             │ ◀─ asks ──────────────── │
+//!        │                             │ ─────────────────── KV ▶ │
+//!        │ ◀────────────────────────────────────────────── Pulled │
+//!        │ Release ──────────────────▶ │                          │
+//!        │ ◀─────────────────── Closed │                          │
+//!        │ ◀────────────────────────────────── Tokens 1.. Finished │
+//!        │ Close ───────────────────────────────────────────────▶ │
+//!        │ ◀────────────────────────────────────────────── Closed │
+//! ```
+//!
+//! A mixed worker is both: `Reserve`, then `Prefill`, under one lease, and nothing is pulled.
+//!
+//! Everything is about one [`Attempt`]: a room and its generation. Whatever fails, the owner closes the attempt and
+//! begins the next one, which computes the prompt and what was delivered. `Close` is repeated until there is proof that
+//! the lease is returned: `Closed`, or the answer to a digest of the attempts that the gateway wants kept, or the fence.
 
 mod admission;
 mod command;
 mod config;
+mod credit;
 mod event;
 mod host;
 mod id;
@@ -23,17 +56,18 @@ mod watch;
 pub use admission::{Desk, Verdict};
 pub use command::{Bid, Command, Credit, Order, Priority, Work};
 pub use config::{DeskLimits, Limits};
+pub use credit::{Advert, Role, WorkerSpec};
 pub use event::{Event, Happening, Proof, Transition, Why};
 pub use host::{
-    EngineInput, FromOwner, Host, HostCommand, HostCounters, HostInput, HostLimits, HostSpec, Job, StayCause, StayPhase,
-    StayTransition, StayView, ToOwner, TransferInput,
+    EngineInput, FromOwner, Host, HostCommand, HostCounters, HostInput, HostLimits, HostSpec, Job, StayCause,
+    StayPhase, StayTransition, StayView, ToOwner, TransferInput,
 };
 pub use id::{Attempt, BlockHash, BlockId, Generation, NodeId, RoomId};
 pub use input::{Input, Report, Route};
 pub use ledger::{Ask, Closed, Grant, Hold, Holds, Ledger, Occupancy};
 pub use outcome::{AbortBy, AttemptError, Failure, Finish, Outcome, Refusal};
 pub use phase::PhaseKind;
-pub use placement::{Advert, Role, WorkerSpec, WorkerView};
+pub use placement::WorkerView;
 pub use restart::{Restart, Restarts};
 pub use room::{Inherited, LegView, Room, RoomSpec, WaitsFor};
 pub use time::{Span, Time};

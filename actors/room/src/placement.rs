@@ -1,7 +1,4 @@
-//! The workers as a gateway's desk knows them, the credit it has promised at each, and which of them takes a room.
-//!
-//! Credit is optimistic and local: what a worker advertises is already old, and other gateways use the same worker. A
-//! promise that turns out wrong is refused by the worker, and the room comes back to the queue.
+//! The workers as a gateway's desk knows them, and which of them takes a room.
 //!
 //! A room goes either to one mixed worker or to a prefill and a decode worker; of those with credit, to the least
 //! loaded. Workers that have failed the room are taken only if no other could ever serve it.
@@ -10,44 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::{Bid, Credit};
 use crate::config::DeskLimits;
+use crate::credit::{Advert, Need, Promise, Role, Spare, Worker, WorkerSpec};
 use crate::id::{Attempt, NodeId};
 use crate::input::Route;
 use crate::time::Time;
-
-/// What a worker does.
-#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
-pub enum Role {
-    /// Computes prompts.
-    Prefill,
-    /// Generates answers.
-    Decode,
-    /// Both, under one lease.
-    Mixed,
-}
-
-/// What a worker is, for as long as its process lives.
-#[derive(Copy, Clone, Eq, PartialEq, Debug)]
-pub struct WorkerSpec {
-    /// What it does.
-    pub role: Role,
-    /// Blocks of its pool.
-    pub blocks: u32,
-    /// Positions a block holds; at least 1.
-    pub block_tokens: u32,
-    /// Sequences it generates at once.
-    pub slots: u32,
-}
-
-/// What a worker last said of itself.
-#[derive(Copy, Clone, Eq, PartialEq, Debug)]
-pub struct Advert {
-    /// Blocks it could grant: free or cached.
-    pub available_blocks: u32,
-    /// Slots it could grant.
-    pub free_slots: u32,
-    /// It takes no new rooms.
-    pub draining: bool,
-}
 
 /// A worker, for show.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -68,145 +31,11 @@ pub struct WorkerView {
     pub prefills: u32,
 }
 
-#[derive(Copy, Clone, Debug)]
-struct Promise {
-    blocks: u32,
-    slots: u32,
-    prefills: u32,
-    at: Time,
-}
-
-#[derive(Debug)]
-struct Worker {
-    spec: WorkerSpec,
-    advert: Advert,
-    advert_at: Time,
-    suspected: bool,
-    promises: BTreeMap<Attempt, Promise>,
-}
-
-/// What may be promised now at a worker that takes rooms.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Spare {
-    role: Role,
-    blocks: u32,
-    slots: u32,
-    prefills: u32,
-    block_tokens: u32,
-    pool: u32,
-}
-
 /// The table of workers.
 #[derive(Debug)]
 pub(crate) struct Placement {
     limits: DeskLimits,
     workers: BTreeMap<NodeId, Worker>,
-}
-
-/// What an attempt needs, in positions.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Need {
-    /// At prefill: what is computed.
-    prompt: u32,
-    /// At decode: and the part of the answer that is promised for.
-    promised: u32,
-}
-
-impl Need {
-    pub(crate) fn of(bid: &Bid, limits: &DeskLimits) -> Self {
-        let promised = bid
-            .positions
-            .saturating_add(limits.promised_answer_tokens)
-            .min(bid.max_positions);
-        Self {
-            prompt: bid.positions,
-            promised: promised.max(bid.positions.saturating_add(1)),
-        }
-    }
-}
-
-impl Worker {
-    fn takes_rooms(&self) -> bool {
-        !self.advert.draining && !self.suspected
-    }
-
-    /// The lesser of two views: the pool less all promises of our own; and what was advertised less the promises
-    /// that the advertisement cannot have known.
-    fn spare(&self, limits: &DeskLimits) -> Spare {
-        let sum = |part: fn(&Promise) -> u32, fresh_only: bool| {
-            let counts = |p: &&Promise| !fresh_only || p.at + limits.settle > self.advert_at;
-            self.promises
-                .values()
-                .filter(counts)
-                .map(part)
-                .fold(0, u32::saturating_add)
-        };
-        let spare = |total: u32, advertised: u32, part: fn(&Promise) -> u32| {
-            total
-                .saturating_sub(sum(part, false))
-                .min(advertised.saturating_sub(sum(part, true)))
-        };
-        Spare {
-            role: self.spec.role,
-            blocks: spare(self.spec.blocks, self.advert.available_blocks, |p| p.blocks),
-            slots: spare(self.spec.slots, self.advert.free_slots, |p| p.slots),
-            prefills: limits
-                .prefills_per_worker
-                .saturating_sub(sum(|p| p.prefills, false)),
-            block_tokens: self.spec.block_tokens,
-            pool: self.spec.blocks,
-        }
-    }
-
-    /// An empty worker of this kind, whatever it holds now.
-    fn empty(&self) -> Spare {
-        let spec = &self.spec;
-        let (block_tokens, pool) = (spec.block_tokens, spec.blocks);
-        Spare {
-            role: spec.role,
-            blocks: pool,
-            slots: spec.slots,
-            prefills: 1,
-            block_tokens,
-            pool,
-        }
-    }
-}
-
-impl Spare {
-    fn blocks_for(&self, positions: u32) -> u32 {
-        positions.div_ceil(self.block_tokens.max(1))
-    }
-
-    /// Blocks to promise for decoding: never more than the pool has, if what is needed at once fits.
-    fn decode_blocks(&self, need: Need) -> Option<u32> {
-        let at_once = self.blocks_for(need.prompt.saturating_add(1));
-        (at_once <= self.pool).then(|| self.blocks_for(need.promised).min(self.pool))
-    }
-
-    fn takes_prefill(&self, need: Need) -> bool {
-        self.prefills > 0 && self.blocks_for(need.prompt) <= self.blocks
-    }
-
-    fn takes_decode(&self, need: Need) -> bool {
-        self.slots > 0
-            && self
-                .decode_blocks(need)
-                .is_some_and(|blocks| blocks <= self.blocks)
-    }
-
-    fn promise(&self, need: Need, prefill: bool, decode: bool, at: Time) -> Promise {
-        let blocks = match decode {
-            true => self.decode_blocks(need).unwrap_or(self.pool),
-            false => self.blocks_for(need.prompt),
-        };
-        Promise {
-            blocks,
-            slots: u32::from(decode),
-            prefills: u32::from(prefill),
-            at,
-        }
-    }
 }
 
 impl Placement {
@@ -218,22 +47,7 @@ impl Placement {
     }
 
     pub(crate) fn up(&mut self, node: NodeId, spec: WorkerSpec, now: Time) {
-        let advert = Advert {
-            available_blocks: spec.blocks,
-            free_slots: spec.slots,
-            draining: false,
-        };
-        let promises = BTreeMap::new();
-        self.workers.insert(
-            node,
-            Worker {
-                spec,
-                advert,
-                advert_at: now,
-                suspected: false,
-                promises,
-            },
-        );
+        self.workers.insert(node, Worker::new(spec, now));
     }
 
     pub(crate) fn down(&mut self, node: NodeId) -> bool {
@@ -302,11 +116,32 @@ impl Placement {
 
     /// Where it goes, if there is credit for it.
     pub(crate) fn route(&self, spares: &BTreeMap<NodeId, Spare>, need: Need, bid: &Bid) -> Option<Route> {
-        let empty = |(node, _): (&NodeId, _)| Some((*node, self.workers.get(node)?.empty()));
-        let others_could = bid.avoid.is_empty()
-            || best_route(&spares.iter().filter_map(empty).collect(), need, &bid.avoid).is_some();
-        let none = BTreeSet::new();
-        best_route(spares, need, if others_could { &bid.avoid } else { &none })
+        best_route(spares, need, &self.shunned(spares, need, &bid.avoid))
+    }
+
+    /// Those of `avoid` that are left out: all, if a way remains without them; else those whose part another
+    /// worker can take.
+    fn shunned(
+        &self,
+        taking: &BTreeMap<NodeId, Spare>,
+        need: Need,
+        avoid: &BTreeSet<NodeId>,
+    ) -> BTreeSet<NodeId> {
+        if avoid.is_empty() {
+            return BTreeSet::new();
+        }
+        let empty = |node: &NodeId| Some((*node, self.workers.get(node)?.empty()));
+        let empties: BTreeMap<_, _> = taking.keys().filter_map(empty).collect();
+        if best_route(&empties, need, avoid).is_some() {
+            return avoid.clone();
+        }
+        let replaceable = |node: &&NodeId| {
+            let role = empties.get(node).map(|spare| spare.role);
+            empties
+                .iter()
+                .any(|(other, s)| Some(s.role) == role && !avoid.contains(other) && s.fits(need))
+        };
+        avoid.iter().filter(replaceable).copied().collect()
     }
 
     /// Promises what the attempt needs along the route.
@@ -343,21 +178,16 @@ fn best_route(spares: &BTreeMap<NodeId, Spare>, need: Need, avoid: &BTreeSet<Nod
             .iter()
             .filter(move |(node, s)| s.role == role && !avoid.contains(node))
     };
-    let prefill = of(Role::Prefill)
-        .filter(|(_, s)| s.takes_prefill(need))
-        .max_by_key(|(_, s)| (s.prefills, s.blocks));
-    let decode = of(Role::Decode)
-        .filter(|(_, s)| s.takes_decode(need))
-        .max_by_key(|(_, s)| (s.slots, s.blocks));
+    let of = |role| of(role).filter(move |(_, spare)| spare.fits(need));
+    let prefill = of(Role::Prefill).max_by_key(|(_, s)| (s.prefills, s.blocks));
+    let decode = of(Role::Decode).max_by_key(|(_, s)| (s.slots, s.blocks));
     if let (Some((prefill, _)), Some((decode, _))) = (prefill, decode) {
         return Some(Route {
             prefill: *prefill,
             decode: *decode,
         });
     }
-    let mixed = of(Role::Mixed)
-        .filter(|(_, s)| s.takes_prefill(need) && s.takes_decode(need))
-        .max_by_key(|(_, s)| (s.slots, s.prefills, s.blocks));
+    let mixed = of(Role::Mixed).max_by_key(|(_, s)| (s.slots, s.prefills, s.blocks));
     mixed.map(|(node, _)| Route {
         prefill: *node,
         decode: *node,

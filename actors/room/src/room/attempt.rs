@@ -64,6 +64,12 @@ impl Room {
         if error.is_fault() || error == AttemptError::Refused(Refusal::Draining) {
             self.avoid.insert(blamed);
         }
+        if let (Phase::Pulling(p), AttemptError::PullFailed | AttemptError::NoProgress(_)) =
+            (&self.phase, error)
+        {
+            // Either end may be the broken one.
+            self.avoid.extend(p.route.workers());
+        }
         let outcome = self.outcome_of_failure(now, error);
         let retried = outcome.is_none();
         self.say(
@@ -82,17 +88,26 @@ impl Room {
 
     /// The outcome that a failed attempt leaves, or `None` if another is to follow.
     fn outcome_of_failure(&self, now: Time, error: AttemptError) -> Option<Outcome> {
-        if self.delivered >= self.spec.max_new {
-            // Only the word that it is whole was lost.
-            return Some(Outcome::Completed(Finish::Length));
+        if now >= self.spec.deadline || self.is_whole() {
+            return Some(self.outcome_at_deadline());
         }
         if error == AttemptError::Refused(Refusal::TooLarge) {
             return Some(Outcome::Failed(Failure::TooLarge));
         }
-        if now >= self.spec.deadline {
-            return Some(Outcome::Expired(self.phase()));
-        }
         (self.faults >= self.limits.max_faults).then_some(Outcome::Failed(Failure::Attempts(error)))
+    }
+
+    /// Every token that was asked for is delivered; only the word that this is all may be missing.
+    fn is_whole(&self) -> bool {
+        self.delivered > 0 && self.delivered >= self.spec.max_new
+    }
+
+    /// What the room has come to if nothing more happens.
+    pub(super) fn outcome_at_deadline(&self) -> Outcome {
+        match self.is_whole() {
+            true => Outcome::Completed(Finish::Length),
+            false => Outcome::Expired(self.phase()),
+        }
     }
 
     /// The next generation. After a fault it asks at once; after a lack of credit it pauses, so that a worker
@@ -139,17 +154,5 @@ impl Room {
         let deadline = Deadline::after(now, self.limits.drain_fence);
         self.enter(now, Phase::Draining(Draining { deadline }), Why::Outcome(outcome));
         self.end_if_returned(now);
-    }
-
-    /// Closes what is open of the current attempt. What was only promised is given back.
-    fn close_current_legs(&mut self, now: Time) {
-        for index in (0..self.legs.len()).rev() {
-            let leg = &self.legs[index];
-            match leg.state {
-                LegState::Promised => self.leg_returned(now, index, None),
-                LegState::Open => self.tell_to_return(index, Order::Close, now),
-                LegState::Closing(_) => {}
-            }
-        }
     }
 }

@@ -51,8 +51,8 @@ pub(super) struct Closing {
 /// What is due at a closing leg.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(super) enum Due {
-    /// Repeat the order.
-    Tell(Order),
+    /// Repeat the order: it is told so often then.
+    Tell { order: Order, told: u32 },
     /// Report that it takes too long; it was told so often.
     Overdue(u32),
     /// Fence the worker.
@@ -112,7 +112,10 @@ impl Closing {
             self.pause = self.pause.doubled().min(limits.close_max).max(SHORTEST);
             self.again_at = now + self.pause;
             self.told = self.told.saturating_add(1);
-            return Some(Due::Tell(self.order));
+            return Some(Due::Tell {
+                order: self.order,
+                told: self.told,
+            });
         }
         None
     }

@@ -13,10 +13,6 @@
 //!                                            Ended
 //! ```
 //!
-//! Driven in quinn-proto's shape: after every [`handle_input`](Room::handle_input) and
-//! [`handle_timeout`](Room::handle_timeout), take [`poll_command`](Room::poll_command) and
-//! [`poll_event`](Room::poll_event) until they are empty, then arm [`poll_timeout`](Room::poll_timeout).
-//!
 //! * The outcome is fixed once; the answer goes out with it, before any lease is back (INV-03, INV-05).
 //! * A failed attempt closes its legs, and they are drained beside the next one (`leg`).
 //! * Whoever speaks of another generation than the current one, of a worker that is not in it, or out of turn, changes
@@ -25,6 +21,7 @@
 mod attempt;
 mod deadline;
 mod leg;
+mod legs;
 mod outbox;
 mod reports;
 mod spec;
@@ -34,9 +31,9 @@ mod waits;
 
 use std::collections::BTreeSet;
 
-use crate::command::{Command, Credit, Order};
+use crate::command::{Command, Order};
 use crate::config::Limits;
-use crate::event::{Event, Happening, Proof, Why};
+use crate::event::{Event, Happening, Why};
 use crate::id::{Attempt, Generation, NodeId, RoomId};
 use crate::input::Input;
 use crate::outcome::{AttemptError, Outcome};
@@ -44,13 +41,17 @@ use crate::phase::PhaseKind;
 use crate::time::Time;
 
 use deadline::Deadline;
-use leg::{Closing, Leg, LegState};
+use leg::{Leg, LegState};
 use outbox::Outbox;
 pub use spec::{Inherited, LegView, RoomSpec};
 use state::{Draining, Phase, Queued};
 pub use waits::WaitsFor;
 
-/// One sequence of one request. See the [module](self).
+/// One sequence of one request, at the gateway that owns it.
+///
+/// After every [`handle_input`](Self::handle_input) and [`handle_timeout`](Self::handle_timeout), take
+/// [`poll_command`](Self::poll_command) and [`poll_event`](Self::poll_event) until they are empty, then arm
+/// [`poll_timeout`](Self::poll_timeout).
 #[derive(Debug)]
 pub struct Room {
     id: RoomId,
@@ -223,67 +224,6 @@ impl Room {
                 lasted,
             }),
         );
-    }
-
-    fn leg_index(&self, worker: NodeId, generation: Generation) -> Option<usize> {
-        self.legs
-            .iter()
-            .position(|leg| leg.worker == worker && leg.generation == generation)
-    }
-
-    /// Sends an order of the current attempt; from then on the worker may hold a lease.
-    fn send(&mut self, now: Time, to: NodeId, order: Order) {
-        if let Some(index) = self.leg_index(to, self.generation)
-            && matches!(self.legs[index].state, LegState::Promised)
-        {
-            self.legs[index].state = LegState::Open;
-            self.say(now, Happening::LegOpened { worker: to });
-        }
-        self.outbox.command(Command::Send {
-            to,
-            attempt: self.attempt(),
-            order,
-        });
-    }
-
-    /// Begins to close an open leg, by `Close` or `Release`.
-    fn tell_to_return(&mut self, index: usize, order: Order, now: Time) {
-        let leg = &mut self.legs[index];
-        leg.state = LegState::Closing(Closing::new(order, &self.limits, now));
-        let attempt = Attempt {
-            room: self.id,
-            generation: leg.generation,
-        };
-        self.outbox.command(Command::Send {
-            to: leg.worker,
-            attempt,
-            order,
-        });
-    }
-
-    /// A leg is proven returned, or was never opened.
-    fn leg_returned(&mut self, now: Time, index: usize, by: Option<Proof>) {
-        let leg = self.legs.swap_remove(index);
-        let attempt = Attempt {
-            room: self.id,
-            generation: leg.generation,
-        };
-        self.outbox.command(Command::GiveBack {
-            attempt,
-            worker: leg.worker,
-            credit: Credit::All,
-        });
-        if let Some(by) = by {
-            self.say(
-                now,
-                Happening::LegReturned {
-                    worker: leg.worker,
-                    of: leg.generation,
-                    by,
-                },
-            );
-        }
-        self.end_if_returned(now);
     }
 
     fn end_if_returned(&mut self, now: Time) {

@@ -1,6 +1,6 @@
 //! What happens when nothing happens. Every wait of a room ends here.
 
-use crate::command::{Command, Order};
+use crate::command::Command;
 use crate::event::Happening;
 use crate::id::Attempt;
 use crate::outcome::{AttemptError, Failure, Outcome};
@@ -14,7 +14,7 @@ impl Room {
     /// Does what is due by `now`. Without effect if nothing is.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.phase().is_live() && now >= self.spec.deadline {
-            self.settle(now, Outcome::Expired(self.phase()));
+            self.settle(now, self.outcome_at_deadline());
         }
         self.phase_timeout(now);
         for index in 0..self.legs.len() {
@@ -73,25 +73,23 @@ impl Room {
     fn drain_step(&mut self, now: Time, index: usize, due: Due) {
         let (worker, of) = (self.legs[index].worker, self.legs[index].generation);
         match due {
-            Due::Tell(order) => self.tell_again(index, order),
+            Due::Tell { order, told } => {
+                self.say(now, Happening::ToldAgain { worker, of, told });
+                let attempt = Attempt {
+                    room: self.id,
+                    generation: of,
+                };
+                self.outbox.command(Command::Send {
+                    to: worker,
+                    attempt,
+                    order,
+                });
+            }
             Due::Overdue(told) => self.say(now, Happening::DrainOverdue { worker, of, told }),
             Due::Fence => {
                 self.say(now, Happening::Fenced { worker, of });
                 self.outbox.command(Command::Fence { worker });
             }
         }
-    }
-
-    fn tell_again(&mut self, index: usize, order: Order) {
-        let leg = &self.legs[index];
-        let attempt = Attempt {
-            room: self.id,
-            generation: leg.generation,
-        };
-        self.outbox.command(Command::Send {
-            to: leg.worker,
-            attempt,
-            order,
-        });
     }
 }

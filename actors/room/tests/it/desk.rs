@@ -1,0 +1,431 @@
+//! The desk: order, credit, and what it refuses.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use room::{
+    Advert, Attempt, Bid, Credit, Desk, DeskLimits, Failure, Generation, NodeId, Priority, Role, RoomId,
+    Route, Verdict, WorkerSpec,
+};
+
+use crate::room_kit::{GATEWAY, ms};
+
+const P1: NodeId = NodeId(11);
+const P2: NodeId = NodeId(12);
+const D1: NodeId = NodeId(21);
+const D2: NodeId = NodeId(22);
+const M1: NodeId = NodeId(31);
+
+fn attempt(seq: u64) -> Attempt {
+    Attempt {
+        room: RoomId {
+            gateway: GATEWAY,
+            seq,
+        },
+        generation: Generation::FIRST,
+    }
+}
+
+/// Room `seq` arrived at `seq` milliseconds.
+fn bid(seq: u64, positions: u32) -> Bid {
+    Bid {
+        attempt: attempt(seq),
+        priority: Priority(0),
+        arrived: ms(seq),
+        positions,
+        max_positions: positions + 16,
+        avoid: BTreeSet::new(),
+    }
+}
+
+fn spec(role: Role) -> WorkerSpec {
+    WorkerSpec {
+        role,
+        blocks: 100,
+        block_tokens: 16,
+        slots: 4,
+    }
+}
+
+fn role_of(node: NodeId) -> Role {
+    match node.0 / 10 {
+        1 => Role::Prefill,
+        2 => Role::Decode,
+        _ => Role::Mixed,
+    }
+}
+
+fn desk(nodes: &[NodeId]) -> Desk {
+    let mut desk = Desk::new(DeskLimits::default(), ms(0));
+    for node in nodes {
+        desk.worker_up(ms(0), *node, spec(role_of(*node)));
+    }
+    desk
+}
+
+fn verdicts(desk: &mut Desk, now_ms: u64) -> Vec<Verdict> {
+    std::iter::from_fn(|| desk.poll_verdict(ms(now_ms))).collect()
+}
+
+/// The rooms that were granted, in order.
+fn granted(desk: &mut Desk) -> Vec<u64> {
+    let seq = |verdict: Verdict| match verdict {
+        Verdict::Granted { attempt, .. } => attempt.room.seq,
+        Verdict::Refused { .. } => panic!("{verdict:?}"),
+    };
+    verdicts(desk, 1).into_iter().map(seq).collect()
+}
+
+fn route_of(desk: &mut Desk, bid: Bid) -> Route {
+    let wanted = bid.attempt;
+    desk.enqueue(bid).unwrap();
+    match verdicts(desk, 1)[..] {
+        [Verdict::Granted { attempt, route }] if attempt == wanted => route,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn priority_then_arrival() {
+    let mut desk = desk(&[P1]);
+    for seq in [3, 1, 2] {
+        desk.enqueue(bid(seq, 16)).unwrap();
+    }
+    desk.enqueue(Bid {
+        priority: Priority(1),
+        ..bid(4, 16)
+    })
+    .unwrap();
+    assert_eq!(granted(&mut desk), [0; 0], "no decode worker");
+    desk.worker_up(ms(1), D1, spec(Role::Decode));
+    assert_eq!(granted(&mut desk), [4, 1, 2, 3]);
+}
+
+#[test]
+fn slots_bound_what_is_granted_and_come_back() {
+    let mut desk = desk(&[M1]);
+    for seq in 0..6 {
+        desk.enqueue(bid(seq, 16)).unwrap();
+    }
+    assert_eq!(granted(&mut desk), [0, 1, 2, 3]);
+    desk.give_back(attempt(1), M1, Credit::Compute);
+    assert_eq!(granted(&mut desk), [0; 0], "its slot is still taken");
+    desk.give_back(attempt(1), M1, Credit::All);
+    desk.give_back(attempt(1), M1, Credit::All);
+    assert_eq!(granted(&mut desk), [4], "given back twice, granted once");
+}
+
+#[test]
+fn prefills_under_way_are_bounded() {
+    let mut desk = desk(&[P1, D1, D2]);
+    for seq in 0..6 {
+        desk.enqueue(bid(seq, 16)).unwrap();
+    }
+    assert_eq!(granted(&mut desk), [0, 1, 2, 3]);
+    desk.give_back(attempt(0), P1, Credit::Compute);
+    assert_eq!(granted(&mut desk), [4]);
+}
+
+#[test]
+fn leaving_gives_back_what_was_granted_in_the_meantime() {
+    let mut desk = desk(&[P1, D1]);
+    for seq in 0..5 {
+        desk.enqueue(bid(seq, 16)).unwrap();
+    }
+    assert_eq!(granted(&mut desk).len(), 4);
+    desk.leave(attempt(2));
+    assert_eq!(granted(&mut desk), [4]);
+    for seq in 0..5 {
+        desk.leave(attempt(seq));
+    }
+    assert!(
+        desk.workers()
+            .iter()
+            .all(|w| (w.attempts, w.promised_blocks, w.prefills) == (0, 0, 0))
+    );
+}
+
+#[test]
+fn an_advertisement_counts_against_all_but_what_it_cannot_know() {
+    let advert = |available_blocks| Advert {
+        available_blocks,
+        free_slots: 4,
+        draining: false,
+    };
+    let check = |advertised_at, available, expected| {
+        let mut desk = desk(&[M1]);
+        route_of(&mut desk, bid(0, 320)); // 21 blocks, at 1 ms
+        desk.advertise(ms(advertised_at), M1, advert(available));
+        desk.enqueue(bid(1, 320)).unwrap();
+        assert_eq!(
+            verdicts(&mut desk, 1).len(),
+            expected,
+            "{available} at {advertised_at}"
+        );
+    };
+    // Just after the promise, the advertisement is taken not to know of it.
+    check(2, 41, 0);
+    check(2, 42, 1);
+    // Later it is.
+    check(900, 20, 0);
+    check(900, 21, 1);
+    // Whatever is advertised, the pool less the promises is the bound.
+    check(900, 1_000, 1);
+}
+
+#[test]
+fn a_draining_or_silent_worker_takes_nothing_new() {
+    let mut desk = desk(&[M1]);
+    desk.suspect(ms(1), M1, true);
+    desk.enqueue(bid(0, 16)).unwrap();
+    assert_eq!(granted(&mut desk), [0; 0]);
+    desk.suspect(ms(1), M1, false);
+    assert_eq!(granted(&mut desk), [0]);
+    desk.advertise(
+        ms(1),
+        M1,
+        Advert {
+            available_blocks: 100,
+            free_slots: 4,
+            draining: true,
+        },
+    );
+    desk.enqueue(bid(1, 16)).unwrap();
+    assert_eq!(granted(&mut desk), [0; 0]);
+}
+
+#[test]
+fn an_absent_role_is_refused_after_the_grace() {
+    let refused = |seq| Verdict::Refused {
+        attempt: attempt(seq),
+        failure: Failure::NoWorker,
+    };
+    let mut desk = desk(&[P1, D1]);
+    desk.worker_down(ms(5_000), P1);
+    desk.enqueue(bid(0, 16)).unwrap();
+    desk.enqueue(bid(1, 16)).unwrap();
+    assert_eq!(desk.poll_timeout(), Some(ms(6_000)));
+    assert_eq!(verdicts(&mut desk, 5_999), []);
+    assert_eq!(verdicts(&mut desk, 6_000), [refused(0), refused(1)]);
+    // Those that come later do not wait again.
+    desk.enqueue(bid(2, 16)).unwrap();
+    assert_eq!(verdicts(&mut desk, 6_001), [refused(2)]);
+    assert_eq!(desk.poll_timeout(), None);
+    // A worker that is back in time is all they need.
+    desk.worker_up(ms(6_002), P2, spec(Role::Prefill));
+    desk.worker_down(ms(6_003), P2);
+    desk.enqueue(bid(3, 16)).unwrap();
+    assert_eq!(verdicts(&mut desk, 6_900), []);
+    desk.worker_up(ms(6_901), P2, spec(Role::Prefill));
+    assert_eq!(verdicts(&mut desk, 7_100).len(), 1);
+}
+
+#[test]
+fn what_never_fits_is_refused_at_once() {
+    let mut desk = desk(&[P1, D1]);
+    assert_eq!(desk.enqueue(bid(0, 1_599)), Ok(()));
+    // The next token would need a block more than the pool has.
+    assert_eq!(desk.enqueue(bid(1, 1_600)), Err(Failure::TooLarge));
+    // A longer answer than fits is no reason: it may end early.
+    assert_eq!(
+        desk.enqueue(Bid {
+            max_positions: 9_000,
+            ..bid(2, 100)
+        }),
+        Ok(())
+    );
+    // Nobody knows without workers; it is found out when there are some.
+    let mut desk = self::desk(&[]);
+    assert_eq!(desk.enqueue(bid(3, 5_000)), Ok(()));
+    desk.worker_up(ms(1), M1, spec(Role::Mixed));
+    let refused = Verdict::Refused {
+        attempt: attempt(3),
+        failure: Failure::TooLarge,
+    };
+    assert_eq!(verdicts(&mut desk, 1), [refused]);
+}
+
+#[test]
+fn the_queue_is_bounded_and_retries_have_their_own_part() {
+    let limits = DeskLimits {
+        queue_rooms: 2,
+        ..DeskLimits::default()
+    };
+    let mut desk = Desk::new(limits, ms(0));
+    let retry = |seq| {
+        let attempt = Attempt {
+            generation: Generation(2),
+            ..attempt(seq)
+        };
+        Bid {
+            attempt,
+            ..bid(seq, 16)
+        }
+    };
+    let results: Vec<_> = [bid(0, 1), bid(1, 1), bid(2, 1), retry(3), retry(4), retry(5)]
+        .into_iter()
+        .map(|bid| desk.enqueue(bid).is_ok())
+        .collect();
+    assert_eq!(results, [true, true, false, true, true, false]);
+    // A second bid of a room takes the place of its first.
+    assert_eq!(desk.enqueue(retry(1)), Ok(()));
+    assert_eq!(desk.waiting(), 4);
+}
+
+#[test]
+fn small_rooms_pass_a_large_one_but_not_for_ever() {
+    let limits = DeskLimits {
+        max_passed: 3,
+        prefills_per_worker: 100,
+        ..DeskLimits::default()
+    };
+    let mut desk = Desk::new(limits, ms(0));
+    desk.worker_up(
+        ms(0),
+        M1,
+        WorkerSpec {
+            slots: 100,
+            ..spec(Role::Mixed)
+        },
+    );
+    route_of(&mut desk, bid(0, 800));
+    desk.enqueue(bid(1, 1_000)).unwrap();
+    for seq in 2..10 {
+        desk.enqueue(bid(seq, 16)).unwrap();
+    }
+    assert_eq!(granted(&mut desk), [2, 3, 4], "then they wait for the large one");
+    desk.give_back(attempt(0), M1, Credit::All);
+    assert_eq!(granted(&mut desk), [1, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn the_least_loaded_way_is_taken() {
+    let mut desk = desk(&[P1, P2, D1, D2]);
+    let first = route_of(&mut desk, bid(0, 16));
+    let second = route_of(&mut desk, bid(1, 16));
+    assert_ne!(first.prefill, second.prefill);
+    assert_ne!(first.decode, second.decode);
+}
+
+#[test]
+fn workers_that_failed_a_room_are_avoided_where_others_can_do_it() {
+    let check = |up: &[NodeId], avoid: &[NodeId], expected: (NodeId, NodeId)| {
+        let avoid = avoid.iter().copied().collect();
+        let route = route_of(&mut desk(up), Bid { avoid, ..bid(0, 16) });
+        assert_eq!((route.prefill, route.decode), expected, "{up:?}");
+    };
+    check(&[P1, P2, D1], &[P1], (P2, D1));
+    check(&[P1, P2, D1], &[P2], (P1, D1));
+    // Part by part: the only decode worker is taken again, the other prefill worker is not.
+    check(&[P1, P2, D1], &[P1, D1], (P2, D1));
+    check(&[P1, D1], &[P1, D1], (P1, D1));
+    // A mixed worker is another way.
+    check(&[P1, D1, M1], &[D1], (M1, M1));
+}
+
+#[test]
+fn an_avoided_worker_is_not_taken_while_another_is_only_busy() {
+    let mut desk = desk(&[P1, D1, D2]);
+    desk.advertise(
+        ms(1),
+        D2,
+        Advert {
+            available_blocks: 0,
+            free_slots: 0,
+            draining: false,
+        },
+    );
+    desk.enqueue(Bid {
+        avoid: BTreeSet::from([D1]),
+        ..bid(0, 16)
+    })
+    .unwrap();
+    assert_eq!(granted(&mut desk), [0; 0]);
+    desk.worker_down(ms(2), D2);
+    assert_eq!(granted(&mut desk), [0]);
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Enqueue(u64, u32, u8),
+    Leave(u64),
+    GiveBack(u64, usize, bool),
+    Up(usize),
+    Down(usize),
+    Advertise(usize, u32, u32, bool),
+}
+
+const NODES: [NodeId; 5] = [P1, P2, D1, D2, M1];
+
+fn op() -> impl Strategy<Value = Op> {
+    let node = 0..NODES.len();
+    prop_oneof![
+        6 => (0..40u64, 1..2_000u32, 0..3u8).prop_map(|(s, p, u)| Op::Enqueue(s, p, u)),
+        2 => (0..40u64).prop_map(Op::Leave),
+        4 => (0..40u64, node.clone(), any::<bool>()).prop_map(|(s, n, all)| Op::GiveBack(s, n, all)),
+        2 => node.clone().prop_map(Op::Up),
+        1 => node.clone().prop_map(Op::Down),
+        2 => (node, 0..120u32, 0..5u32, any::<bool>()).prop_map(|(n, b, s, d)| Op::Advertise(n, b, s, d)),
+    ]
+}
+
+fn check_credit(desk: &Desk, limits: &DeskLimits) {
+    for worker in desk.workers() {
+        assert!(worker.promised_blocks <= worker.spec.blocks, "{worker:?}");
+        assert!(worker.prefills <= limits.prefills_per_worker, "{worker:?}");
+        let slots = usize::try_from(worker.spec.slots).unwrap();
+        assert!(
+            worker.spec.role == Role::Prefill || worker.attempts <= slots,
+            "{worker:?}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+
+    /// Never more is promised than there is; nobody gets two verdicts; in the end every credit is back (INV-11).
+    #[test]
+    fn credit_is_neither_overdrawn_nor_lost(ops in proptest::collection::vec(op(), 0..80)) {
+        let limits = DeskLimits { queue_rooms: 16, max_passed: 2, ..DeskLimits::default() };
+        let mut desk = Desk::new(limits, ms(0));
+        let mut waiting = BTreeSet::new();
+        for (step, op) in (1..).zip(&ops) {
+            let now = ms(step * 50);
+            match *op {
+                Op::Enqueue(seq, positions, priority) => {
+                    let bid = Bid { priority: Priority(priority), ..bid(seq, positions) };
+                    desk.leave(bid.attempt);
+                    match desk.enqueue(bid) {
+                        Ok(()) => waiting.insert(seq),
+                        Err(_) => waiting.remove(&seq),
+                    };
+                }
+                Op::Leave(seq) => {
+                    desk.leave(attempt(seq));
+                    waiting.remove(&seq);
+                }
+                Op::GiveBack(seq, node, all) => {
+                    let credit = if all { Credit::All } else { Credit::Compute };
+                    desk.give_back(attempt(seq), NODES[node], credit);
+                }
+                Op::Up(node) => desk.worker_up(now, NODES[node], spec(role_of(NODES[node]))),
+                Op::Down(node) => desk.worker_down(now, NODES[node]),
+                Op::Advertise(node, available_blocks, free_slots, draining) => {
+                    desk.advertise(now, NODES[node], Advert { available_blocks, free_slots, draining });
+                }
+            }
+            while let Some(verdict) = desk.poll_verdict(now) {
+                let (Verdict::Granted { attempt, .. } | Verdict::Refused { attempt, .. }) = verdict;
+                prop_assert!(waiting.remove(&attempt.room.seq), "{verdict:?} of nobody who waits");
+                check_credit(&desk, &limits);
+            }
+            prop_assert_eq!(desk.waiting(), waiting.len());
+        }
+        for seq in 0..40 {
+            desk.leave(attempt(seq));
+        }
+        prop_assert_eq!(desk.waiting(), 0);
+        prop_assert!(desk.workers().iter().all(|w| w.attempts == 0));
+    }
+}

@@ -1,0 +1,433 @@
+//! Lives of rooms: retries, migrations, deadlines, and the way to the fence.
+
+use room::{
+    AbortBy, AttemptError, Command, Failure, Finish, Generation, Happening, Inherited, Input, Limits, NodeId,
+    Order, Outcome, PhaseKind, Refusal, Report, Room, Span, Time, WaitsFor,
+};
+
+use crate::room_kit::{
+    DECODE, MIXED, PAIR, PREFILL, ROOM, SPEC, advance, commands, from, ms, new_room, room_in, tell, token,
+};
+
+const LIVE: [PhaseKind; 5] = [
+    PhaseKind::Queued,
+    PhaseKind::Reserving,
+    PhaseKind::Prefilling,
+    PhaseKind::Pulling,
+    PhaseKind::Decoding,
+];
+
+fn answers(commands: &[Command]) -> Vec<Outcome> {
+    let answer = |c: &Command| {
+        if let Command::Answer(outcome) = c {
+            Some(*outcome)
+        } else {
+            None
+        }
+    };
+    commands.iter().filter_map(answer).collect()
+}
+
+/// Calls the room whenever it asks to be, up to and including `until`.
+fn idle(room: &mut Room, until: Time) -> Vec<(Time, Command)> {
+    let mut said = Vec::new();
+    while let Some(at) = room.poll_timeout().filter(|at| *at <= until) {
+        room.handle_timeout(at);
+        said.extend(commands(room).into_iter().map(|command| (at, command)));
+    }
+    said
+}
+
+#[test]
+fn the_request_deadline_ends_every_phase_on_time() {
+    for phase in LIVE {
+        let mut limits = Limits::default();
+        let long = Span::from_millis(3_600_000);
+        (limits.queue, limits.reserve, limits.prefill_stall) = (long, long, long);
+        (limits.pull_stall, limits.token_stall) = (long, long);
+        let mut room = Room::new(ROOM, SPEC, &limits, ms(0));
+        advance(&mut room, phase, PAIR, ms(0));
+        commands(&mut room);
+        let said = idle(&mut room, SPEC.deadline);
+        let answer = (SPEC.deadline, Command::Answer(Outcome::Expired(phase)));
+        assert_eq!(
+            said.iter().find(|(_, c)| matches!(c, Command::Answer(_))),
+            Some(&answer)
+        );
+    }
+}
+
+#[test]
+fn an_abort_is_answered_at_once_and_drained_after() {
+    for phase in LIVE {
+        for route in [PAIR, MIXED] {
+            if phase == PhaseKind::Pulling && route.is_mixed() {
+                continue;
+            }
+            check_abort(room_in(phase, route));
+        }
+    }
+}
+
+fn check_abort(mut room: Room) {
+    let phase = room.phase();
+    let outcome = Outcome::Aborted(AbortBy::ClientGone);
+    room.handle_input(ms(1), Input::Abort(AbortBy::ClientGone));
+    let said = commands(&mut room);
+    assert_eq!(said[0], Command::Answer(outcome), "{phase}");
+    for leg in room.legs() {
+        assert_eq!(room.phase(), PhaseKind::Draining, "{phase}");
+        assert!(leg.told_to_close.is_some(), "{phase}");
+        let closed = Input::FromWorker {
+            worker: leg.worker,
+            generation: leg.generation,
+            report: Report::Closed,
+        };
+        room.handle_input(ms(2), closed);
+    }
+    assert_eq!(
+        (room.phase(), room.outcome()),
+        (PhaseKind::Ended, Some(outcome)),
+        "{phase}"
+    );
+    assert_eq!(room.poll_timeout(), None, "{phase}");
+}
+
+#[test]
+fn no_credit_before_the_queue_deadline() {
+    let mut room = new_room();
+    let said = idle(&mut room, ms(10_000));
+    assert_eq!(room.outcome(), Some(Outcome::Failed(Failure::NoCredit)));
+    assert_eq!(said.last().map(|(at, _)| *at), Some(ms(10_000)));
+    assert_eq!(room.phase(), PhaseKind::Ended, "nothing was started");
+}
+
+#[test]
+fn silence_in_a_phase_fails_the_attempt_and_blames_its_speaker() {
+    for (phase, blamed) in [
+        (PhaseKind::Reserving, DECODE),
+        (PhaseKind::Prefilling, PREFILL),
+        (PhaseKind::Pulling, DECODE),
+        (PhaseKind::Decoding, DECODE),
+    ] {
+        let mut room = room_in(phase, PAIR);
+        let at = room.deadline().unwrap();
+        room.handle_timeout(at);
+        let failed = std::iter::from_fn(|| room.poll_event()).find_map(|event| match event.what {
+            Happening::AttemptFailed {
+                worker,
+                error,
+                retried,
+            } => Some((worker, error, retried)),
+            _ => None,
+        });
+        assert_eq!(failed, Some((blamed, AttemptError::NoProgress(phase), true)));
+        assert_eq!(
+            (room.phase(), room.generation()),
+            (PhaseKind::Queued, Generation(2))
+        );
+    }
+}
+
+#[test]
+fn progress_moves_the_deadline_and_repetition_does_not() {
+    let mut room = room_in(PhaseKind::Prefilling, PAIR);
+    let armed = room.deadline().unwrap();
+    tell(&mut room, ms(1_000), PREFILL, Report::Progress { positions: 16 });
+    assert_eq!(room.deadline(), Some(armed + Span::from_millis(1_000)));
+    tell(&mut room, ms(2_000), PREFILL, Report::Progress { positions: 16 });
+    assert_eq!(room.deadline(), Some(armed + Span::from_millis(1_000)));
+    let waits = WaitsFor::Prompt {
+        worker: PREFILL,
+        computed: 16,
+        positions: 100,
+    };
+    assert_eq!(room.waits_for(), waits);
+}
+
+#[test]
+fn a_migrated_answer_goes_on_where_it_was() {
+    let mut room = room_in(PhaseKind::Decoding, PAIR);
+    tell(&mut room, ms(1), DECODE, Report::Tokens { from: 1, count: 3 });
+    room.handle_input(ms(2), Input::WorkerLost { worker: DECODE });
+    let said = commands(&mut room);
+    let bid = said
+        .iter()
+        .find_map(|c| {
+            if let Command::Enqueue(bid) = c {
+                Some(bid)
+            } else {
+                None
+            }
+        })
+        .unwrap();
+    assert_eq!((bid.positions, bid.max_positions, bid.arrived), (104, 108, ms(0)));
+    assert!(bid.avoid.contains(&DECODE));
+
+    advance(&mut room, PhaseKind::Prefilling, MIXED, ms(3));
+    let said = commands(&mut room);
+    let sizes = said.iter().filter_map(|c| match c {
+        Command::Send {
+            order: Order::Prefill { work, .. } | Order::Reserve(work),
+            ..
+        } => Some((work.positions, work.delivered, work.max_positions)),
+        _ => None,
+    });
+    assert_eq!(sizes.collect::<Vec<_>>(), [(104, 4, 108), (104, 4, 108)]);
+    assert_eq!(room.delivered(), 4);
+}
+
+#[test]
+fn repeated_tokens_are_cut_off_and_missing_ones_fail_the_attempt() {
+    let check = |from, count, expected: &[Command], generation| {
+        let mut room = room_in(PhaseKind::Decoding, PAIR);
+        tell(&mut room, ms(1), DECODE, Report::Tokens { from: 1, count: 2 });
+        commands(&mut room);
+        tell(&mut room, ms(2), DECODE, Report::Tokens { from, count });
+        let said = commands(&mut room);
+        let delivered: Vec<_> = said
+            .into_iter()
+            .filter(|c| matches!(c, Command::Deliver { .. }))
+            .collect();
+        assert_eq!(delivered, expected, "from {from}, {count}");
+        assert_eq!(room.generation(), Generation(generation), "from {from}, {count}");
+    };
+    check(3, 1, &[Command::Deliver { skip: 0, take: 1 }], 1);
+    check(1, 3, &[Command::Deliver { skip: 2, take: 1 }], 1);
+    check(0, 2, &[], 1);
+    check(3, 40, &[Command::Deliver { skip: 0, take: 5 }], 1);
+    check(u32::MAX, u32::MAX, &[], 2);
+    check(4, 1, &[], 2);
+}
+
+#[test]
+fn never_success_over_a_gap() {
+    let mut room = room_in(PhaseKind::Decoding, PAIR);
+    tell(
+        &mut room,
+        ms(1),
+        DECODE,
+        Report::Finished {
+            finish: Finish::Stop,
+            total: 3,
+        },
+    );
+    assert_eq!((room.outcome(), room.generation()), (None, Generation(2)));
+}
+
+#[test]
+fn whole_but_for_the_word_that_it_is() {
+    let mut room = room_in(PhaseKind::Decoding, PAIR);
+    tell(&mut room, ms(1), DECODE, Report::Tokens { from: 1, count: 7 });
+    room.handle_input(ms(2), Input::WorkerLost { worker: DECODE });
+    assert_eq!(room.outcome(), Some(Outcome::Completed(Finish::Length)));
+}
+
+#[test]
+fn faults_are_bounded() {
+    let mut room = new_room();
+    let max = Limits::default().max_faults;
+    for fault in 1..=max {
+        advance(&mut room, PhaseKind::Reserving, PAIR, ms(0));
+        tell(
+            &mut room,
+            ms(0),
+            DECODE,
+            Report::Failed(AttemptError::EngineFailed),
+        );
+        assert_eq!(room.outcome().is_some(), fault == max, "fault {fault}");
+    }
+    let failure = Failure::Attempts(AttemptError::EngineFailed);
+    assert_eq!(answers(&commands(&mut room)), [Outcome::Failed(failure)]);
+}
+
+#[test]
+fn lack_of_credit_pauses_and_is_bounded_by_the_deadline_alone() {
+    let mut room = new_room();
+    let mut now = ms(0);
+    let mut pauses = Vec::new();
+    while room.outcome().is_none() {
+        advance(&mut room, PhaseKind::Reserving, PAIR, now);
+        tell(&mut room, now, DECODE, Report::Refused(Refusal::NoBlocks));
+        let WaitsFor::Pause { until } = room.waits_for() else {
+            panic!("no pause")
+        };
+        pauses.push((until - now).as_millis());
+        assert!(
+            !commands(&mut room)
+                .iter()
+                .any(|c| matches!(c, Command::Enqueue(bid)
+            if bid.attempt.generation == room.generation()))
+        );
+        now = until;
+        room.handle_timeout(now);
+    }
+    assert_eq!(pauses[..8], [25, 50, 100, 200, 400, 800, 1_000, 1_000]);
+    assert!(pauses.len() > 50, "{}", pauses.len());
+    assert_eq!(room.outcome(), Some(Outcome::Expired(PhaseKind::Queued)));
+}
+
+#[test]
+fn the_legs_of_a_failed_attempt_are_drained_beside_the_next() {
+    let mut room = room_in(PhaseKind::Pulling, PAIR);
+    tell(&mut room, ms(1), DECODE, Report::Failed(AttemptError::PullFailed));
+    advance(&mut room, PhaseKind::Reserving, MIXED, ms(2));
+    let legs: Vec<_> = room
+        .legs()
+        .iter()
+        .map(|leg| (leg.worker, leg.generation.0, leg.told_to_close))
+        .collect();
+    assert_eq!(
+        legs,
+        [(PREFILL, 1, Some(1)), (DECODE, 1, Some(1)), (DECODE, 2, None)]
+    );
+    let wanted: Vec<_> = room.wanted_at().collect();
+    assert_eq!(wanted, [(DECODE, Generation(2))]);
+
+    let old = |report| Input::FromWorker {
+        worker: DECODE,
+        generation: Generation(1),
+        report,
+    };
+    room.handle_input(ms(3), old(Report::Closed));
+    assert_eq!(room.phase(), PhaseKind::Reserving);
+    assert_eq!(room.legs().len(), 2);
+}
+
+#[test]
+fn a_lease_that_is_not_returned_is_reported_then_fenced() {
+    let mut room = room_in(PhaseKind::Decoding, MIXED);
+    room.handle_input(ms(0), Input::Abort(AbortBy::ClientGone));
+    commands(&mut room);
+    while room.poll_event().is_some() {}
+    let said = idle(&mut room, ms(6_000));
+    let closes = said.iter().filter(|(_, c)| {
+        matches!(
+            c,
+            Command::Send {
+                order: Order::Close,
+                ..
+            }
+        )
+    });
+    let at: Vec<_> = closes.map(|(at, _)| (*at - ms(0)).as_millis()).collect();
+    assert_eq!(at, [100, 300, 700, 1_500, 3_100, 5_100]);
+    let fences = said
+        .iter()
+        .filter(|(_, c)| *c == Command::Fence { worker: DECODE });
+    let at: Vec<_> = fences.map(|(at, _)| (*at - ms(0)).as_millis()).collect();
+    assert_eq!(at, [3_000, 6_000]);
+    let overdue: Vec<_> = std::iter::from_fn(|| room.poll_event())
+        .filter(|event| matches!(event.what, Happening::DrainOverdue { .. }))
+        .map(|event| (event.at, event.room))
+        .collect();
+    assert_eq!(overdue, [(ms(1_000), ROOM)]);
+    room.handle_input(ms(6_001), Input::WorkerLost { worker: DECODE });
+    assert_eq!(room.phase(), PhaseKind::Ended);
+}
+
+#[test]
+fn a_worker_that_says_it_is_at_it_is_not_fenced_for_a_while() {
+    let mut room = room_in(PhaseKind::Decoding, MIXED);
+    room.handle_input(ms(0), Input::Abort(AbortBy::ClientGone));
+    commands(&mut room);
+    let mut fenced_at = None;
+    for tick in 1..200 {
+        let now = ms(tick * 250);
+        tell(&mut room, now, DECODE, Report::Held);
+        let said = idle(&mut room, now);
+        fenced_at = said
+            .iter()
+            .find(|(_, c)| matches!(c, Command::Fence { .. }))
+            .map(|(at, _)| *at);
+        if fenced_at.is_some() {
+            break;
+        }
+    }
+    assert_eq!(fenced_at, Some(ms(30_000)), "not before drain_max, and not never");
+}
+
+#[test]
+fn adopted_rooms_close_what_the_dead_owner_had_open() {
+    for answered in [false, true] {
+        let outcome = Outcome::Failed(Failure::OwnerLost);
+        let legs = vec![
+            (PREFILL, Generation(2)),
+            (DECODE, Generation(2)),
+            (DECODE, Generation(1)),
+        ];
+        let inherited = Inherited {
+            generation: Generation(2),
+            legs: legs.clone(),
+            outcome,
+            answered,
+        };
+        let mut room = Room::adopt(ROOM, inherited, &Limits::default(), ms(5));
+        assert_eq!(room.phase(), PhaseKind::Draining);
+        let said = commands(&mut room);
+        assert_eq!(answers(&said).len(), usize::from(!answered));
+        let closes = said.iter().filter(|c| {
+            matches!(
+                c,
+                Command::Send {
+                    order: Order::Close,
+                    ..
+                }
+            )
+        });
+        assert_eq!(closes.count(), 3);
+        for (worker, generation) in legs {
+            room.handle_input(
+                ms(6),
+                Input::FromWorker {
+                    worker,
+                    generation,
+                    report: Report::NotHeld,
+                },
+            );
+        }
+        assert_eq!(commands(&mut room).last(), Some(&Command::End));
+    }
+}
+
+#[test]
+fn an_adopted_room_without_legs_ends_at_once() {
+    let outcome = Outcome::Completed(Finish::Stop);
+    let inherited = Inherited {
+        generation: Generation(1),
+        legs: vec![],
+        outcome,
+        answered: true,
+    };
+    let mut room = Room::adopt(ROOM, inherited, &Limits::default(), ms(5));
+    assert_eq!((room.phase(), room.poll_timeout()), (PhaseKind::Ended, None));
+    assert_eq!(commands(&mut room).last(), Some(&Command::End));
+}
+
+#[test]
+fn a_worker_that_is_lost_before_it_was_asked_leaves_no_leg() {
+    let mut room = room_in(PhaseKind::Reserving, PAIR);
+    room.handle_input(ms(1), Input::WorkerLost { worker: PREFILL });
+    assert_eq!(room.generation(), Generation(2));
+    let legs: Vec<NodeId> = room.legs().iter().map(|leg| leg.worker).collect();
+    assert_eq!(legs, [DECODE], "only decode was asked");
+}
+
+#[test]
+fn a_stop_string_completes_what_was_delivered() {
+    let mut room = room_in(PhaseKind::Prefilling, PAIR);
+    room.handle_input(ms(1), Input::StopStringFound);
+    assert_eq!(room.outcome(), None, "nothing was delivered");
+    tell(&mut room, ms(1), PREFILL, token(0));
+    room.handle_input(ms(1), Input::StopStringFound);
+    let late = from(
+        &room,
+        DECODE,
+        Report::Finished {
+            finish: Finish::Length,
+            total: 8,
+        },
+    );
+    room.handle_input(ms(2), late);
+    assert_eq!(answers(&commands(&mut room)), [Outcome::Completed(Finish::Stop)]);
+}
