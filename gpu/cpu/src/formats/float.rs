@@ -10,27 +10,14 @@ pub(super) fn f32<S: Simd>(_: S, bytes: &[u8; 4], out: &mut [f32; 1]) {
 
 /// IEEE half precision.
 #[inline(always)]
-pub(super) fn f16<S: Simd>(_: S, bytes: &[u8; 2], out: &mut [f32; 1]) {
-    out[0] = half(*bytes);
+pub(super) fn f16<S: Simd>(simd: S, bytes: &[u8; 2], out: &mut [f32; 1]) {
+    out[0] = simd.half(*bytes);
 }
 
 /// Brain float: the upper half of a single.
 #[inline(always)]
 pub(super) fn bf16<S: Simd>(_: S, bytes: &[u8; 2], out: &mut [f32; 1]) {
     out[0] = f32::from_bits(u32::from(u16::from_le_bytes(*bytes)) << 16);
-}
-
-/// IEEE half precision, without branches so that loops over it are vectorised.
-#[inline(always)]
-pub(super) fn half(bytes: [u8; 2]) -> f32 {
-    /// Corrects the exponent, whose bias is 15 in a half and 127 in a float; exact, for subnormal halves too.
-    const REBIAS: f32 = f32::from_bits((127 + 127 - 15) << 23);
-    let bits = u32::from(u16::from_le_bytes(bytes));
-    let magnitude = (bits & 0x7FFF) << 13;
-    let finite = (f32::from_bits(magnitude) * REBIAS).to_bits();
-    let special = magnitude | 0x7F80_0000;
-    let value = if bits & 0x7C00 == 0x7C00 { special } else { finite };
-    f32::from_bits(value | (bits & 0x8000) << 16)
 }
 
 #[cfg(test)]

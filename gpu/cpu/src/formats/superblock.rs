@@ -1,6 +1,5 @@
 //! GGML's K formats: 256 numbers a block, in groups with quantised scales of their own.
 
-use super::float::half;
 use super::write;
 use crate::simd::{LANES, Simd};
 
@@ -8,8 +7,8 @@ use crate::simd::{LANES, Simd};
 /// hold one group low and the next one high.
 #[inline(always)]
 pub(super) fn q4_k<S: Simd>(simd: S, block: &[u8; 144], out: &mut [f32; 256]) {
-    let d = half([block[0], block[1]]);
-    let d_min = half([block[2], block[3]]);
+    let d = simd.half([block[0], block[1]]);
+    let d_min = simd.half([block[2], block[3]]);
     let (nibbles, _) = block[16..].as_chunks();
     let (out, _) = out.as_chunks_mut();
     for pair in 0..4 {
@@ -41,7 +40,7 @@ fn scale_and_min(packed: &[u8], group: usize) -> (f32, f32) {
 /// in the next 64.
 #[inline(always)]
 pub(super) fn q6_k<S: Simd>(simd: S, block: &[u8; 210], out: &mut [f32; 256]) {
-    let d = half([block[208], block[209]]);
+    let d = simd.half([block[208], block[209]]);
     for (group, out) in out.as_chunks_mut().0.iter_mut().enumerate() {
         // Half of 128 numbers, quarter of 32 in it, half of that again.
         let (half, quarter, part) = (group / 8, group / 2 % 4, group % 2);

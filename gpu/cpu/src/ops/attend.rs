@@ -66,6 +66,7 @@ pub(crate) fn attend(
         let item = Item {
             pages,
             attention,
+            group: heads / kv_heads,
             first_row: span.row + row,
             rows,
             position: span.start as usize + row,
@@ -100,6 +101,8 @@ impl<'a> Pages<'a> {
 struct Item<'a> {
     pages: Pages<'a>,
     attention: &'a Attention,
+    /// Query heads that share the key-value head.
+    group: usize,
     /// In the activations.
     first_row: usize,
     rows: usize,
@@ -119,14 +122,11 @@ struct Query {
 }
 
 impl Item<'_> {
-    fn queries(&self) -> usize {
-        self.rows * (self.attention.heads / self.attention.kv_heads)
-    }
-
-    fn query(&self, i: usize) -> Query {
-        let group = self.attention.heads / self.attention.kv_heads;
-        let (row, head) = (i / group, self.pages.kv_head * group + i % group);
+    /// The query of a row and of a head of the group.
+    #[inline(always)]
+    fn query(&self, row: usize, head: usize) -> Query {
         let end = self.position + row + 1;
+        let head = self.pages.kv_head * self.group + head;
         Query {
             first: self
                 .attention
@@ -139,22 +139,23 @@ impl Item<'_> {
 
     /// Numbers from the scores of one query to those of the next: whole vectors.
     fn score_stride(&self) -> usize {
-        (0..self.queries())
-            .map(|i| self.query(i))
+        (0..self.rows)
+            .map(|row| self.query(row, 0))
             .map(|q| (q.end - q.first).next_multiple_of(LANES))
             .max()
             .unwrap_or(0)
     }
 
-    /// Scores, sums of values and factors of all queries.
+    /// Scores, sums of values and a factor of every query.
     fn scratch_len(&self) -> usize {
-        self.queries() * (self.score_stride() + self.attention.head_dim.next_multiple_of(LANES) + LANES)
+        let sums = self.attention.head_dim.next_multiple_of(LANES);
+        self.rows * self.group * (self.score_stride() + sums + 1)
     }
 
     /// The blocks that any of the queries looks at.
     fn blocks(&self) -> Range<usize> {
         let tokens = self.pages.pool.shape().block_tokens;
-        self.query(0).first / tokens..(self.position + self.rows).div_ceil(tokens)
+        self.query(0, 0).first / tokens..(self.position + self.rows).div_ceil(tokens)
     }
 }
 
@@ -177,53 +178,105 @@ impl Kernel for Attend<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { item, scratch } = self;
-        let dim = item.attention.head_dim;
-        let tokens = item.pages.pool.shape().block_tokens;
-        let (stride, sum_stride) = (item.score_stride(), dim.next_multiple_of(LANES));
-        let (scores, rest) = scratch.split_at_mut(item.queries() * stride);
-        let (sums, factors) = rest.split_at_mut(item.queries() * sum_stride);
+        let queries = item.rows * item.group;
+        let (scores, rest) = scratch.split_at_mut(queries * item.score_stride());
+        let (sums, factors) = rest.split_at_mut(queries * item.attention.head_dim.next_multiple_of(LANES));
+        let mut work = Work {
+            item: &item,
+            scores,
+            sums,
+            factors,
+        };
+        work.score(simd);
+        work.weigh(simd);
+        work.sum(simd);
+        work.write();
+    }
+}
 
-        // Loops and not closures, here and below: a closure is not reliably inlined, and would not have the level's instructions.
+/// An item and its scratch: of every query, row by row, its scores, sums of values and factor.
+struct Work<'a> {
+    item: &'a Item<'a>,
+    scores: &'a mut [f32],
+    sums: &'a mut [f32],
+    factors: &'a mut [f32],
+}
+
+/// Loops and not closures: a closure is not reliably inlined, and would not have the level's instructions.
+impl Work<'_> {
+    #[inline(always)]
+    fn score<S: Simd>(&mut self, simd: S) {
+        let item = self.item;
+        let (dim, tokens) = (item.attention.head_dim, item.pages.pool.shape().block_tokens);
+        let stride = item.score_stride();
         for block in item.blocks() {
             let keys = item.pages.block(block, Half::Keys);
-            for i in 0..item.queries() {
-                let query = item.query(i);
-                let part = query.part(block * tokens, tokens);
-                if part.is_empty() {
-                    continue;
+            for row in 0..item.rows {
+                for head in 0..item.group {
+                    let query = item.query(row, head);
+                    let part = query.part(block * tokens, tokens);
+                    if part.is_empty() {
+                        continue;
+                    }
+                    let q = &item.q.numbers()[query.at..][..dim];
+                    let at = (row * item.group + head) * stride + block * tokens + part.start - query.first;
+                    let scores = &mut self.scores[at..at + part.len()];
+                    let keys = &keys[part.start * dim..part.end * dim];
+                    scores::scores(simd, q, keys, item.attention.scale, scores);
                 }
-                let q = &item.q.numbers()[query.at..][..dim];
-                let at = i * stride + block * tokens + part.start - query.first;
-                let scores = &mut scores[at..at + part.len()];
-                let keys = &keys[part.start * dim..part.end * dim];
-                scores::scores(simd, q, keys, item.attention.scale, scores);
             }
         }
-        for i in 0..item.queries() {
-            let query = item.query(i);
-            let scores = &mut scores[i * stride..][..stride];
-            factors[i] = softmax(simd, scores, query.end - query.first);
+    }
+
+    #[inline(always)]
+    fn weigh<S: Simd>(&mut self, simd: S) {
+        let stride = self.item.score_stride();
+        for row in 0..self.item.rows {
+            for head in 0..self.item.group {
+                let query = self.item.query(row, head);
+                let i = row * self.item.group + head;
+                let scores = &mut self.scores[i * stride..][..stride];
+                self.factors[i] = softmax(simd, scores, query.end - query.first);
+            }
         }
-        sums.fill(0.0);
+    }
+
+    #[inline(always)]
+    fn sum<S: Simd>(&mut self, simd: S) {
+        let item = self.item;
+        let (dim, tokens) = (item.attention.head_dim, item.pages.pool.shape().block_tokens);
+        let stride = item.score_stride();
+        self.sums.fill(0.0);
         for block in item.blocks() {
             let values = item.pages.block(block, Half::Values);
-            for i in 0..item.queries() {
-                let query = item.query(i);
-                let part = query.part(block * tokens, tokens);
-                if part.is_empty() {
-                    continue;
+            for row in 0..item.rows {
+                for head in 0..item.group {
+                    let query = item.query(row, head);
+                    let part = query.part(block * tokens, tokens);
+                    if part.is_empty() {
+                        continue;
+                    }
+                    let i = row * item.group + head;
+                    let at = i * stride + block * tokens + part.start - query.first;
+                    let weights = &self.scores[at..at + part.len()];
+                    let values = &values[part.start * dim..part.end * dim];
+                    let sums = &mut self.sums[i * dim.next_multiple_of(LANES)..][..dim];
+                    values::accumulate(simd, weights, values, sums);
                 }
-                let at = i * stride + block * tokens + part.start - query.first;
-                let weights = &scores[at..at + part.len()];
-                let values = &values[part.start * dim..part.end * dim];
-                values::accumulate(simd, weights, values, &mut sums[i * sum_stride..][..dim]);
             }
         }
-        for i in 0..item.queries() {
+    }
+
+    #[inline(always)]
+    fn write(&self) {
+        let dim = self.item.attention.head_dim;
+        let sums = self.sums.chunks_exact(dim.next_multiple_of(LANES));
+        for (i, (sums, factor)) in sums.zip(self.factors.iter()).enumerate() {
+            let query = self.item.query(i / self.item.group, i % self.item.group);
             // SAFETY: queries of different items, and of one item, have different places in the output.
-            let out = unsafe { item.output.part(item.query(i).at, dim) };
-            for (out, sum) in out.iter_mut().zip(&sums[i * sum_stride..]) {
-                *out = sum * factors[i];
+            let out = unsafe { self.item.output.part(query.at, dim) };
+            for (out, sum) in out.iter_mut().zip(sums) {
+                *out = sum * factor;
             }
         }
     }

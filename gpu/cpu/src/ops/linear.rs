@@ -42,20 +42,24 @@ pub(crate) fn linear(
     let (rows, outputs) = (x.rows(), weight.rows);
     let x = pad(x, weight.stride(), padded);
     let output = Output::new(out.reshape(rows, outputs));
+    let product = Product {
+        x,
+        rows,
+        weight,
+        bias,
+        output: &output,
+    };
     let tile = if rows > FEW_ROWS { MANY } else { FEW };
     let level = exec.level;
     exec.team.run(outputs.div_ceil(tile), 1, &|i| {
         let outputs = i * tile..outputs.min((i + 1) * tile);
         with_scratch(weight.scratch_len(tile), |scratch| {
-            level.run(Tile {
-                x,
-                rows,
-                weight,
-                bias,
+            let tile = Tile {
+                product,
                 outputs,
                 scratch,
-                output: &output,
-            });
+            };
+            level.run(tile);
         });
     });
 }
@@ -76,15 +80,21 @@ fn pad<'a>(x: &'a Matrix, stride: usize, padded: &'a mut Aligned) -> &'a [f32] {
     to
 }
 
-/// Some outputs of all rows.
-struct Tile<'a> {
+/// What all items share.
+#[derive(Copy, Clone)]
+struct Product<'a> {
     x: &'a [f32],
     rows: usize,
     weight: &'a Weight,
     bias: Option<&'a [f32]>,
+    output: &'a Output<'a>,
+}
+
+/// Some outputs of all rows.
+struct Tile<'a> {
+    product: Product<'a>,
     outputs: Range<usize>,
     scratch: &'a mut [f32],
-    output: &'a Output<'a>,
 }
 
 impl Kernel for Tile<'_> {
@@ -93,55 +103,56 @@ impl Kernel for Tile<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self {
-            x,
-            rows,
-            weight,
-            bias,
+            product,
             outputs,
             scratch,
-            output,
         } = self;
-        let stride = weight.stride();
-        let w = weight.expand(simd, outputs.clone(), scratch);
-        let write = |row: usize, first: usize, sums: &[f32]| {
-            let first = outputs.start + first;
-            // SAFETY: only this item writes these outputs, and this is the only part of them that is alive.
-            let to = unsafe { output.part(row * weight.rows + first, sums.len()) };
-            for (to, sum) in to.iter_mut().zip(sums) {
-                *to = *sum;
-            }
-            if let Some(bias) = bias {
-                for (to, bias) in to.iter_mut().zip(&bias[first..]) {
-                    *to += bias;
-                }
-            }
-        };
-        let whole = if S::WIDE { BLOCK } else { BLOCK / 2 };
-        for row in (0..rows).step_by(whole) {
-            for first in (0..outputs.len()).step_by(BLOCK) {
-                let count = BLOCK.min(outputs.len() - first);
-                let (x, w) = (&x[row * stride..], &w[first * stride..]);
-                match whole.min(rows - row) {
-                    1 => write_block(block::<S, 1>(simd, x, w, stride, count), row, first, count, write),
-                    2 => write_block(block::<S, 2>(simd, x, w, stride, count), row, first, count, write),
-                    3 => write_block(block::<S, 3>(simd, x, w, stride, count), row, first, count, write),
-                    _ => write_block(block::<S, 4>(simd, x, w, stride, count), row, first, count, write),
-                }
-            }
+        // With few rows the expanded weights are used at once and never leave the first-level cache.
+        let together = if product.rows > FEW_ROWS { MANY } else { BLOCK };
+        for start in outputs.clone().step_by(together) {
+            let part = start..outputs.end.min(start + together);
+            let w = product.weight.expand(simd, part.clone(), scratch);
+            product.multiply(simd, w, part);
         }
     }
 }
 
-#[inline(always)]
-fn write_block<const R: usize>(
-    sums: [[f32; BLOCK]; R],
-    row: usize,
-    first: usize,
-    count: usize,
-    write: impl Fn(usize, usize, &[f32]),
-) {
-    for (i, sums) in sums.iter().enumerate() {
-        write(row + i, first, &sums[..count]);
+impl Product<'_> {
+    /// All rows by the weights `w` of some outputs.
+    #[inline(always)]
+    fn multiply<S: Simd>(&self, simd: S, w: &[f32], outputs: Range<usize>) {
+        let stride = self.weight.stride();
+        let whole = if S::WIDE { BLOCK } else { BLOCK / 2 };
+        for row in (0..self.rows).step_by(whole) {
+            let x = &self.x[row * stride..];
+            for first in outputs.clone().step_by(BLOCK) {
+                let count = BLOCK.min(outputs.end - first);
+                let w = &w[(first - outputs.start) * stride..];
+                match whole.min(self.rows - row) {
+                    1 => self.write(row, first, count, block::<S, 1>(simd, x, w, stride, count)),
+                    2 => self.write(row, first, count, block::<S, 2>(simd, x, w, stride, count)),
+                    3 => self.write(row, first, count, block::<S, 3>(simd, x, w, stride, count)),
+                    _ => self.write(row, first, count, block::<S, 4>(simd, x, w, stride, count)),
+                }
+            }
+        }
+    }
+
+    /// Writes the first `count` sums of every row to the outputs from `first` on.
+    #[inline(always)]
+    fn write<const R: usize>(&self, row: usize, first: usize, count: usize, sums: [[f32; BLOCK]; R]) {
+        for (i, sums) in sums.iter().enumerate() {
+            // SAFETY: only one item writes these outputs, and this is the only part of them that is alive.
+            let to = unsafe { self.output.part((row + i) * self.weight.rows + first, count) };
+            for (to, sum) in to.iter_mut().zip(sums) {
+                *to = *sum;
+            }
+            if let Some(bias) = self.bias {
+                for (to, bias) in to.iter_mut().zip(&bias[first..]) {
+                    *to += bias;
+                }
+            }
+        }
     }
 }
 

@@ -1,31 +1,32 @@
-//! AVX2 and FMA: sixteen lanes are two registers.
+//! AVX2, FMA and F16C: sixteen lanes are two registers.
 //!
 //! The methods carry no `#[target_feature]` (a trait's cannot); they are inlined into functions that do.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m128i, __m256, _mm_add_ps, _mm_add_ss, _mm_and_si128, _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps,
-    _mm_movehl_ps, _mm_set1_epi8, _mm_srli_epi16, _mm_srli_si128, _mm256_add_ps, _mm256_castps256_ps128,
-    _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_extractf128_ps, _mm256_fmadd_ps,
-    _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_storeu_ps,
+    __m128i, __m256, _mm_add_ps, _mm_add_ss, _mm_and_si128, _mm_cvtph_ps, _mm_cvtsi32_si128, _mm_cvtss_f32,
+    _mm_loadu_si128, _mm_movehdup_ps, _mm_movehl_ps, _mm_set1_epi8, _mm_srli_epi16, _mm_srli_si128,
+    _mm256_add_ps, _mm256_castps256_ps128, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32,
+    _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps,
+    _mm256_storeu_ps,
 };
 
 use super::{Lane, Simd};
 
-/// Proof of AVX2 and FMA.
+/// Proof of AVX2, FMA and F16C.
 #[derive(Copy, Clone)]
 pub(super) struct Avx2(());
 
 impl Avx2 {
     #[inline]
-    #[target_feature(enable = "avx2,fma")]
+    #[target_feature(enable = "avx2,fma,f16c")]
     pub(super) fn new() -> Self {
         Self(())
     }
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn unsigned(bytes: __m128i) -> [__m256; 2] {
     let upper = _mm_srli_si128::<8>(bytes);
     [
@@ -65,6 +66,13 @@ impl Simd for Avx2 {
             _mm256_storeu_ps(to, v[0]);
             _mm256_storeu_ps(to.add(8), v[1]);
         }
+    }
+
+    #[inline(always)]
+    fn half(self, from: [u8; 2]) -> f32 {
+        let bits = i32::from(u16::from_le_bytes(from));
+        // SAFETY: `self` proves F16C.
+        unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits))) }
     }
 
     #[inline(always)]

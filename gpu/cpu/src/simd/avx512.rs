@@ -4,26 +4,27 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512, _mm_add_ps, _mm_add_ss, _mm_and_si128, _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps,
-    _mm_movehl_ps, _mm_set1_epi8, _mm_srli_epi16, _mm256_add_ps, _mm256_castpd_ps, _mm256_castps256_ps128,
-    _mm256_extractf128_ps, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_castps512_ps256,
-    _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32, _mm512_extractf64x4_pd, _mm512_fmadd_ps,
-    _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps,
-    _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpacklo_pd,
+    __m512, _mm_add_ps, _mm_add_ss, _mm_and_si128, _mm_cvtph_ps, _mm_cvtsi32_si128, _mm_cvtss_f32,
+    _mm_loadu_si128, _mm_movehdup_ps, _mm_movehl_ps, _mm_set1_epi8, _mm_srli_epi16, _mm256_add_ps,
+    _mm256_castpd_ps, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm512_add_ps, _mm512_castpd_ps,
+    _mm512_castps_pd, _mm512_castps512_ps256, _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32,
+    _mm512_extractf64x4_pd, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_permutexvar_ps,
+    _mm512_set1_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps, _mm512_storeu_ps,
+    _mm512_unpackhi_pd, _mm512_unpacklo_pd,
 };
 
 use super::{LANES, Lane, Simd};
 
-/// Where transposing in four steps puts the quarters, and the numbers of a quarter.
-const WHERE: [usize; 4] = [0, 2, 1, 3];
+/// Where transposing in four steps leaves the sum of each vector: quarters 0, 2, 1, 3, and in them numbers 0, 2, 1, 3.
+const WHERE: [i32; LANES] = [0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15];
 
-/// Proof of AVX-512 F, BW, DQ and VL.
+/// Proof of AVX-512 F, BW, DQ and VL, and of F16C.
 #[derive(Copy, Clone)]
 pub(super) struct Avx512(());
 
 impl Avx512 {
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[target_feature(enable = "f16c,avx512f,avx512bw,avx512dq,avx512vl")]
     pub(super) fn new() -> Self {
         Self(())
     }
@@ -66,15 +67,12 @@ impl Avx512 {
                 _mm512_shuffle_ps::<0x88>(s2[0], s2[1]),
                 _mm512_shuffle_ps::<0xDD>(s2[0], s2[1]),
             );
-            _mm512_add_ps(low, high)
+            let mixed = _mm512_add_ps(low, high);
+            _mm512_permutexvar_ps(_mm512_loadu_si512(WHERE.as_ptr().cast()), mixed)
         };
-        let mut mixed = [0.0; LANES];
-        self.store(sums, &mut mixed);
-        let mut sums = [0.0; LANES];
-        for i in 0..LANES {
-            sums[i] = mixed[WHERE[i / 4] * 4 + WHERE[i % 4]];
-        }
-        sums
+        let mut memory = [0.0; LANES];
+        self.store(sums, &mut memory);
+        memory
     }
 }
 
@@ -104,6 +102,13 @@ impl Simd for Avx512 {
     fn store(self, v: __m512, to: &mut Lane) {
         // SAFETY: `self` proves AVX-512 F; sixteen numbers are writable at `to`, and the store needs no alignment.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), v) }
+    }
+
+    #[inline(always)]
+    fn half(self, from: [u8; 2]) -> f32 {
+        let bits = i32::from(u16::from_le_bytes(from));
+        // SAFETY: `self` proves F16C.
+        unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits))) }
     }
 
     #[inline(always)]

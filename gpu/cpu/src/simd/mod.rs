@@ -33,6 +33,8 @@ pub(crate) trait Simd: Copy {
     fn splat(self, x: f32) -> Self::V;
     fn load(self, from: &Lane) -> Self::V;
     fn store(self, v: Self::V, to: &mut Lane);
+    /// An IEEE half-precision number.
+    fn half(self, from: [u8; 2]) -> f32;
     /// Sixteen small integers as numbers.
     fn unsigned(self, from: &[u8; LANES]) -> Self::V;
     /// Sixteen small integers in two's complement as numbers.
@@ -107,6 +109,9 @@ mod tests {
             out.extend(simd.sums(vectors).map(f32::to_bits));
             out.extend(vectors.map(|v| simd.sum(v).to_bits()));
             out.push(simd.sum(simd.load_partial(&self.0[..11])).to_bits());
+            for bits in (0..0x7C00_u16).step_by(77).flat_map(|b| [b, b | 0x8000]) {
+                out.push(simd.half(bits.to_le_bytes()).to_bits());
+            }
             let small = [0, 1, 15, 16, 127, 128, 200, 240, 255, 3, 0x5A, 0xA5, 7, 8, 9, 10];
             let [low, high] = simd.nibbles(&small);
             for v in [simd.unsigned(&small), simd.signed(&small), low, high] {
