@@ -72,7 +72,7 @@ impl Header {
 }
 
 /// A message made into bytes: header and payload.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EncodedFrame {
     pub(crate) kind: Kind,
     pub(crate) bytes: AlignedVec,
@@ -92,9 +92,25 @@ impl EncodedFrame {
     }
 }
 
+impl std::fmt::Debug for EncodedFrame {
+    /// Without the bytes: they are somebody's text.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EncodedFrame")
+            .field("kind", &self.kind)
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}
+
 /// Room for the payload of one frame, aligned as an archive needs it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Payload(AlignedVec);
+
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Payload").field("bytes", &self.0.len()).finish()
+    }
+}
 
 impl Payload {
     /// Makes room for `header.length` bytes, all zero, whatever was here before. Keeps its memory between frames, but

@@ -1,0 +1,76 @@
+//! The bytes of every message, as committed. Whoever changes one changes the protocol, and must raise the version.
+//! A run with `UPDATE_GOLDEN` set writes them anew.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use wire::{Kind, Message, VERSION};
+
+use crate::samples;
+
+fn to_hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for line in bytes.chunks(32) {
+        for byte in line {
+            write!(text, "{byte:02x}").unwrap();
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn from_hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let pairs = digits.chunks(2);
+    pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
+}
+
+/// Bytes → value → bytes, and value → bytes, all the same.
+fn check<M: Message + PartialEq>(sample: &M) -> Kind {
+    let kind = sample.kind();
+    let name = format!("{:02}-{}.hex", kind.number(), kind.name());
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(&name);
+    let made = sample.encode(VERSION).unwrap();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, to_hex(made.as_bytes())).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(
+        to_hex(made.as_bytes()),
+        committed,
+        "tests/golden/{name} should hold the first of these"
+    );
+    let bytes = from_hex(&committed);
+    let read = M::decode_frame(VERSION, &bytes).unwrap();
+    assert_eq!(&read, sample, "{name}");
+    assert_eq!(read.encode(VERSION).unwrap().as_bytes(), bytes, "{name}");
+    kind
+}
+
+#[test]
+fn every_message_has_its_committed_bytes() {
+    let mut seen = BTreeSet::new();
+    seen.insert(check(&samples::hello()));
+    seen.extend(samples::replies().iter().map(check));
+    seen.extend(samples::orders().iter().map(check));
+    seen.extend(samples::news().iter().map(check));
+    assert_eq!(
+        seen,
+        Kind::ALL.iter().copied().collect(),
+        "every kind has a sample"
+    );
+}
+
+#[test]
+fn kinds_are_found_by_number() {
+    for kind in Kind::ALL {
+        assert_eq!(Kind::from_number(kind.number()), Some(*kind));
+    }
+    assert_eq!(Kind::from_number(0), None);
+    assert_eq!(Kind::from_number(u16::MAX), None);
+}
