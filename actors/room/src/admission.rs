@@ -85,7 +85,7 @@ impl Desk {
     /// A room asks for credit. A second bid of a room takes the place of its first.
     ///
     /// # Errors
-    /// [`Failure::QueueFull`], or [`Failure::TooLarge`] if it cannot fit on any connected worker.
+    /// [`Failure::QueueFull`], or [`Failure::TooLarge`] if `max_positions` cannot fit on any connected worker.
     pub fn enqueue(&mut self, bid: Bid) -> Result<(), Failure> {
         self.leave_queue(bid.attempt.room);
         let bound = match bid.attempt.generation {
@@ -182,6 +182,13 @@ impl Desk {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.len()
+    }
+
+    /// The longest sequence, in positions, that the connected workers can hold: what an answer without a bound of its
+    /// own is bounded by. `None` where a role is missing.
+    #[must_use]
+    pub fn longest_sequence(&self) -> Option<u32> {
+        self.placement.longest()
     }
 
     /// Every worker, for show.

@@ -30,7 +30,7 @@ pub struct WorkerSpec {
     pub blocks: u32,
     /// Positions a block holds; at least 1.
     pub block_tokens: u32,
-    /// Sequences it generates at once.
+    /// Sequences that may be with its engine at once.
     pub slots: u32,
 }
 
@@ -82,17 +82,17 @@ pub(crate) struct Need {
     prompt: u32,
     /// At decode: and the part of the answer that is promised for.
     promised: u32,
+    /// At decode: what the pool must be able to hold.
+    most: u32,
 }
 
 impl Need {
     pub(crate) fn of(bid: &Bid, limits: &DeskLimits) -> Self {
-        let promised = bid
-            .positions
-            .saturating_add(limits.promised_answer_tokens)
-            .min(bid.max_positions);
+        let promised = bid.positions.saturating_add(limits.promised_answer_tokens);
         Self {
             prompt: bid.positions,
-            promised: promised.max(bid.positions.saturating_add(1)),
+            promised: promised.min(bid.max_positions),
+            most: bid.max_positions,
         }
     }
 }
@@ -140,6 +140,7 @@ impl Worker {
             slots: spare(self.spec.slots, self.advert.free_slots, |p| p.slots),
             prefills: limits
                 .prefills_per_worker
+                .min(self.spec.slots)
                 .saturating_sub(sum(|p| p.prefills, false)),
             block_tokens: self.spec.block_tokens,
             pool: self.spec.blocks,
@@ -166,12 +167,6 @@ impl Spare {
         positions.div_ceil(self.block_tokens.max(1))
     }
 
-    /// Blocks to promise for decoding: never more than the pool has, if what is needed at once fits.
-    fn decode_blocks(&self, need: Need) -> Option<u32> {
-        let at_once = self.blocks_for(need.prompt.saturating_add(1));
-        (at_once <= self.pool).then(|| self.blocks_for(need.promised).min(self.pool))
-    }
-
     /// Whether it can do its role's part of it.
     pub(crate) fn fits(&self, need: Need) -> bool {
         match self.role {
@@ -186,19 +181,14 @@ impl Spare {
     }
 
     fn takes_decode(&self, need: Need) -> bool {
-        self.slots > 0
-            && self
-                .decode_blocks(need)
-                .is_some_and(|blocks| blocks <= self.blocks)
+        let could = self.blocks_for(need.most) <= self.pool;
+        could && self.slots > 0 && self.blocks_for(need.promised) <= self.blocks
     }
 
     pub(crate) fn promise(&self, need: Need, prefill: bool, decode: bool, at: Time) -> Promise {
-        let blocks = match decode {
-            true => self.decode_blocks(need).unwrap_or(self.pool),
-            false => self.blocks_for(need.prompt),
-        };
+        let positions = if decode { need.promised } else { need.prompt };
         Promise {
-            blocks,
+            blocks: self.blocks_for(positions),
             slots: u32::from(decode),
             prefills: u32::from(prefill),
             at,

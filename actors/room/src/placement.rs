@@ -155,6 +155,18 @@ impl Placement {
         }
     }
 
+    /// Positions of the longest sequence that some way through the workers can hold.
+    pub(crate) fn longest(&self) -> Option<u32> {
+        let of = |role| {
+            let those = self.workers.values().filter(move |w| w.spec.role == role);
+            those
+                .map(|w| w.spec.blocks.saturating_mul(w.spec.block_tokens))
+                .max()
+        };
+        let pair = of(Role::Prefill).and(of(Role::Decode));
+        pair.max(of(Role::Mixed))
+    }
+
     pub(crate) fn views(&self) -> Vec<WorkerView> {
         let sum = |w: &Worker, part: fn(&Promise) -> u32| w.promises.values().map(part).sum();
         let view = |(node, w): (&NodeId, &Worker)| WorkerView {

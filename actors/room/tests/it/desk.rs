@@ -117,7 +117,15 @@ fn slots_bound_what_is_granted_and_come_back() {
 
 #[test]
 fn prefills_under_way_are_bounded() {
-    let mut desk = desk(&[P1, D1, D2]);
+    let mut desk = desk(&[D1, D2]);
+    desk.worker_up(
+        ms(0),
+        P1,
+        WorkerSpec {
+            slots: 100,
+            ..spec(Role::Prefill)
+        },
+    );
     for seq in 0..6 {
         desk.enqueue(bid(seq, 16)).unwrap();
     }
@@ -223,19 +231,13 @@ fn an_absent_role_is_refused_after_the_grace() {
 #[test]
 fn what_never_fits_is_refused_at_once() {
     let mut desk = desk(&[P1, D1]);
-    assert_eq!(desk.enqueue(bid(0, 1_599)), Ok(()));
-    // The next token would need a block more than the pool has.
-    assert_eq!(desk.enqueue(bid(1, 1_600)), Err(Failure::TooLarge));
-    // A longer answer than fits is no reason: it may end early.
-    assert_eq!(
-        desk.enqueue(Bid {
-            max_positions: 9_000,
-            ..bid(2, 100)
-        }),
-        Ok(())
-    );
+    assert_eq!(desk.longest_sequence(), Some(1_600));
+    assert_eq!(desk.enqueue(bid(0, 1_584)), Ok(()));
+    // With its whole answer it would need a block more than the pool has.
+    assert_eq!(desk.enqueue(bid(1, 1_585)), Err(Failure::TooLarge));
     // Nobody knows without workers; it is found out when there are some.
     let mut desk = self::desk(&[]);
+    assert_eq!(desk.longest_sequence(), None);
     assert_eq!(desk.enqueue(bid(3, 5_000)), Ok(()));
     desk.worker_up(ms(1), M1, spec(Role::Mixed));
     let refused = Verdict::Refused {
