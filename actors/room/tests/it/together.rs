@@ -1,0 +1,155 @@
+//! Owners and hosts together, under loss and death: every request that checks in checks out, and every block comes back.
+
+use proptest::prelude::*;
+use room::{Finish, Outcome, Role};
+
+use crate::room_kit::ms;
+use crate::world::{BLOCK_TOKENS, BLOCKS, Fault, Losses, World, check_out};
+
+const PAIRS: &[Role] = &[Role::Prefill, Role::Prefill, Role::Decode, Role::Decode];
+const MIXED: &[Role] = &[Role::Mixed, Role::Mixed];
+const ALL: &[Role] = &[Role::Prefill, Role::Decode, Role::Mixed];
+
+/// Runs to the end, and checks all that must be true then.
+fn settle(mut world: World) -> World {
+    world.run(ms(120_000));
+    for guest in &world.guests {
+        check_out(guest);
+    }
+    world.assert_quiet();
+    world
+}
+
+#[test]
+fn undisturbed_answers_are_whole() {
+    for roles in [PAIRS, MIXED, ALL] {
+        let mut world = World::new(roles, Losses::default());
+        for index in 0..8 {
+            world.arrive(10 + index, 20, 5 + index, ms(60_000));
+        }
+        let world = settle(world);
+        for guest in &world.guests {
+            assert_eq!(
+                guest.answers[0].1,
+                Outcome::Completed(Finish::Stop),
+                "{}",
+                guest.room.id()
+            );
+        }
+    }
+}
+
+#[test]
+fn one_token_and_the_longest_answer() {
+    for roles in [PAIRS, MIXED] {
+        let mut world = World::new(roles, Losses::default());
+        let pool = BLOCKS * BLOCK_TOKENS;
+        world.arrive(10, 1, 1, ms(60_000));
+        world.arrive(10, pool - 10, pool, ms(60_000));
+        world.arrive(10, pool - 9, pool, ms(60_000));
+        let outcomes: Vec<_> = settle(world)
+            .guests
+            .iter()
+            .map(|guest| guest.answers[0].1)
+            .collect();
+        let length = Outcome::Completed(Finish::Length);
+        assert_eq!(
+            outcomes,
+            [length, length, Outcome::Failed(room::Failure::TooLarge)]
+        );
+    }
+}
+
+#[test]
+fn more_than_fits_takes_turns() {
+    // Each grows to half a pool; a dozen at once cannot, and are evicted in turn.
+    for roles in [PAIRS, MIXED] {
+        let mut world = World::new(roles, Losses::default());
+        for _ in 0..12 {
+            world.arrive(8, 40, 40, ms(60_000));
+        }
+        let world = settle(world);
+        for guest in &world.guests {
+            assert_eq!(
+                guest.answers[0].1,
+                Outcome::Completed(Finish::Length),
+                "{}",
+                guest.room.id()
+            );
+        }
+    }
+}
+
+#[test]
+fn answers_go_on_when_a_worker_dies_or_is_cut_off() {
+    for fault in [Fault::Kill, Fault::Cut] {
+        for roles in [PAIRS, MIXED] {
+            for index in 0..roles.len() {
+                let mut world = World::new(roles, Losses::default());
+                for _ in 0..4 {
+                    world.arrive(10, 40, 30, ms(60_000));
+                }
+                world.plan(ms(40), fault(index));
+                let world = settle(world);
+                for guest in &world.guests {
+                    assert_eq!(
+                        guest.answers[0].1,
+                        Outcome::Completed(Finish::Stop),
+                        "{:?}",
+                        fault(index)
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_come_back_though_every_close_is_lost() {
+    let losses = Losses {
+        closes: true,
+        every: None,
+    };
+    for roles in [PAIRS, MIXED] {
+        let mut world = World::new(roles, losses);
+        for index in 0..4 {
+            world.arrive(10, 40, 40, ms(60_000));
+            world.plan(ms(10 + 10 * index), Fault::Abort(usize::try_from(index).unwrap()));
+        }
+        world.run(ms(1_000));
+        world.assert_quiet();
+        settle(world);
+    }
+}
+
+fn fault() -> impl Strategy<Value = (u64, Fault)> {
+    let at = 0..3_000u64;
+    let what = prop_oneof![
+        6 => (0..8usize).prop_map(Fault::Abort),
+        2 => (0..4usize).prop_map(Fault::Kill),
+        2 => (0..4usize).prop_map(Fault::Cut),
+    ];
+    (at, what)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn whatever_is_lost_everything_comes_back(
+        roles in prop_oneof![Just(PAIRS), Just(MIXED), Just(ALL)],
+        rooms in proptest::collection::vec((1..40u32, 1..50u32, 1..50u32, 500..30_000u64), 1..8),
+        faults in proptest::collection::vec(fault(), 0..8),
+        closes in any::<bool>(),
+        every in proptest::option::of(3..60u64),
+    ) {
+        let mut world = World::new(roles, Losses { closes, every });
+        for (positions, max_new, length, deadline) in rooms {
+            world.arrive(positions, max_new, length, ms(deadline));
+        }
+        for (at, fault) in faults {
+            world.plan(ms(at), fault);
+        }
+        settle(world);
+    }
+}
