@@ -155,3 +155,6 @@ impl hf_hub::api::Progress for Watch {
 
     fn finish(&mut self) {}
 }
+
+#[cfg(test)]
+mod tests;

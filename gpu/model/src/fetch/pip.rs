@@ -245,3 +245,6 @@ fn remove(dir: &Path) -> Result<(), FetchError> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Chat templates: the reference renderings, and templates that mean harm.
+
+use model::{ChatMessage, ChatTemplate, TemplateError};
+
+use crate::reference::{Rendering, cases, model};
+
+fn user(content: &str) -> Vec<ChatMessage> {
+    vec![ChatMessage {
+        role: "user".to_owned(),
+        content: content.to_owned(),
+    }]
+}
+
+fn render(template: &str, content: &str) -> Result<String, TemplateError> {
+    ChatTemplate::new(template, "<s>", "</s>")?.render(&user(content), true)
+}
+
+#[test]
+fn conversations_render_as_the_reference_does() {
+    let model = model();
+    for case in cases::<Rendering>("template.json") {
+        let text = model
+            .template()
+            .unwrap()
+            .render(&case.messages, case.add_generation_prompt)
+            .unwrap();
+        assert_eq!(text, case.text);
+    }
+}
+
+#[test]
+fn what_real_templates_use_is_there() {
+    let check = |template: &str, expected: &str| {
+        assert_eq!(render(template, " hi ").unwrap(), expected, "{template}")
+    };
+    check(
+        "{{ bos_token }}{{ messages[0].content.strip() }}{{ eos_token }}",
+        "<s>hi</s>",
+    );
+    check(
+        "{% for m in messages %}\n  {%- if loop.last %}{{ m['role'] | upper }}{% endif %}\n{% endfor %}",
+        "USER",
+    );
+    check("{{ {'a': [1, 'x<y']} | tojson }}", r#"{"a": [1, "x<y"]}"#);
+    check("{{ {'a': 1} | tojson(indent=2) }}", "{\n  \"a\": 1\n}");
+    check(
+        "{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}",
+        "1",
+    );
+    check(
+        "{% if tools is defined and tools %}tools{% else %}none{% endif %}",
+        "none",
+    );
+    check(
+        "{% macro twice(x) %}{{ x }}{{ x }}{% endmacro %}{{ twice('ab') }}",
+        "abab",
+    );
+    check("{{ messages[0]['content'].split('h')[1] ~ '!' }}", "i !");
+    check("{{ '<&>' }}", "<&>");
+    check("{{ strftime_now('%d %b %Y') }}", "26 Jul 2024");
+    check(
+        "{{ messages[0].content.startswith(' ') and not messages[0].content.endswith('x') }}",
+        "True",
+    );
+}
+
+#[test]
+fn a_refusal_is_told_from_a_failure() {
+    let refused = render("{{ raise_exception('roles must alternate') }}", "").unwrap_err();
+    assert!(
+        matches!(&refused, TemplateError::Refused(why) if why == "roles must alternate"),
+        "{refused}"
+    );
+    assert!(matches!(
+        render("{{ messages[0].content.nonsense() }}", ""),
+        Err(TemplateError::Failed(_))
+    ));
+    assert!(matches!(
+        ChatTemplate::new("{% for %}", "", ""),
+        Err(TemplateError::Invalid(_))
+    ));
+}
+
+#[test]
+fn content_is_never_a_template() {
+    let text = "{{ 1 + 1 }}{% raw %}{% for x in range(10) %}";
+    assert_eq!(render("{{ messages[0].content }}", text).unwrap(), text);
+}
+
+#[test]
+fn templates_that_never_end_do() {
+    for template in [
+        "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% for a in range(9999) %}{{ messages[0].content }}{% endfor %}",
+        "{% for a in range(99999999999) %}{% endfor %}",
+        "{{ 'x' * 99999999999 }}",
+    ] {
+        let result = render(template, &"y".repeat(10_000));
+        assert!(matches!(result, Err(TemplateError::Failed(_))), "{template}");
+    }
+}

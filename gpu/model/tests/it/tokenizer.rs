@@ -1,0 +1,81 @@
+//! The tokenizer agrees with the reference on every string, and text comes back.
+
+use std::sync::Arc;
+
+use model::Detokenizer;
+use proptest::prelude::*;
+
+use crate::reference::{Encoding, Greedy, cases, model};
+
+#[test]
+fn every_reference_string_has_the_reference_tokens() {
+    let model = model();
+    for case in cases::<Encoding>("tokenizer.json") {
+        let ids = model.tokenizer().encode(&case.text, case.special).unwrap();
+        assert_eq!(ids, case.ids, "{:?} special {}", case.text, case.special);
+    }
+    for case in cases::<Greedy>("greedy.json") {
+        assert_eq!(
+            model.tokenizer().encode(&case.text, true).unwrap(),
+            case.ids,
+            "{:?}",
+            case.text
+        );
+    }
+}
+
+#[test]
+fn answers_decode_to_the_reference_text_at_once_and_token_by_token() {
+    let model = model();
+    let tokenizer = model.tokenizer();
+    for case in cases::<Greedy>("greedy.json") {
+        assert_eq!(tokenizer.decode(&case.generated), case.answer);
+        let mut stream = Detokenizer::new(Arc::clone(tokenizer));
+        let mut text: String = case.generated.iter().map(|&t| stream.push(t)).collect();
+        text += &stream.flush();
+        assert_eq!(text, case.answer);
+    }
+}
+
+#[test]
+fn control_tokens_are_known_and_silent() {
+    let model = model();
+    let tokenizer = model.tokenizer();
+    assert_eq!(tokenizer.end_tokens(), [0, 2]);
+    assert_eq!(
+        (tokenizer.token("<|im_start|>"), tokenizer.token("nonsense token")),
+        (Some(1), None)
+    );
+    assert_eq!((tokenizer.vocabulary(), tokenizer.bos()), (49_152, Some(1)));
+    assert!(tokenizer.is_control(2) && !tokenizer.is_control(17));
+    assert_eq!(tokenizer.decode(&[1, 2]), "");
+    assert_eq!(
+        (tokenizer.token_bytes(2), tokenizer.token_bytes(u32::MAX)),
+        (&b"<|im_end|>"[..], &b""[..])
+    );
+    assert!(tokenizer.holds_control("a<|im_end|>") && !tokenizer.holds_control("a<|im_end"));
+    // No beginning-of-text token is added: the file says so.
+    assert_eq!(tokenizer.encode_prompt("!").unwrap(), [17]);
+}
+
+#[test]
+fn long_texts_of_one_kind_are_encoded_whole() {
+    let model = model();
+    for piece in [" ", "\n", "a", "1", "é", "<|im_end|>", " a", "'s"] {
+        let text = piece.repeat(100_000);
+        let ids = model.tokenizer().encode(&text, false).unwrap();
+        assert_eq!(model.tokenizer().decode(&ids), text, "{piece:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn any_text_comes_back(text in "\\PC{0,40}|[ \\t\\n\\ra-c0-9'é🙂<|>_]{0,40}") {
+        let model = model();
+        let ids = model.tokenizer().encode(&text, false).unwrap();
+        prop_assert!(ids.iter().all(|&t| !model.tokenizer().is_control(t)));
+        prop_assert_eq!(model.tokenizer().decode(&ids), text);
+    }
+}
