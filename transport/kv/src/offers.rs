@@ -135,6 +135,21 @@ impl OfferTable {
         last
     }
 
+    /// Takes every pin off, as nothing can be in flight any more; the withdrawn offers that waited for that.
+    pub fn unpin_all(&mut self) -> Vec<TransferKey> {
+        let waited: Vec<_> = self
+            .entries
+            .iter()
+            .filter(|(_, e)| e.withdrawn)
+            .map(|(&key, _)| key)
+            .collect();
+        self.entries.retain(|_, e| !e.withdrawn);
+        for entry in self.entries.values_mut() {
+            entry.in_flight = 0;
+        }
+        waited
+    }
+
     /// Ends an offer; a key that is not held is done at once.
     pub fn withdraw(&mut self, key: TransferKey) -> Withdrawal {
         match self.entries.get_mut(&key) {
@@ -214,6 +229,17 @@ mod tests {
         assert!(!table.unpin(KEY));
         assert!(table.look_up(KEY, 42, 0, 3).is_ok());
         assert_eq!(table.withdraw(KEY), Withdrawal::Done);
+    }
+
+    #[test]
+    fn all_pins_come_off_at_once() {
+        let mut table = table();
+        table.pin(KEY);
+        assert_eq!(table.unpin_all(), []);
+        table.pin(KEY);
+        table.withdraw(KEY);
+        assert_eq!(table.unpin_all(), [KEY]);
+        assert!(table.is_empty());
     }
 
     #[test]

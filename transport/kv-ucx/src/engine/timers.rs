@@ -1,0 +1,108 @@
+//! Deadlines: what makes no progress has its endpoint closed; an endpoint that does not end has the worker rebuilt.
+
+use std::time::{Duration, Instant};
+
+use kv::ReadError;
+
+use super::{Engine, EpId};
+
+/// A read whose own pieces stay away this many limits is given up even if its endpoint is busy with others.
+const OWN_LIMITS: u32 = 8;
+/// Stalls in a row after which the worker itself is taken to be stuck.
+const MAX_STALLS: u32 = 2;
+
+impl Engine {
+    /// Acts on every deadline that has passed.
+    pub(super) fn check_deadlines(&mut self) {
+        self.close_stalled_reads();
+        self.close_stalled_serves();
+        let over = |since: Instant| self.now.duration_since(since) > self.limit;
+        let stuck = self.endpoints.values().any(|ep| ep.closing.is_some_and(over));
+        if stuck || self.stalls >= MAX_STALLS {
+            self.rebuild();
+        }
+    }
+
+    fn close_stalled_reads(&mut self) {
+        let why = ReadError::NoProgress {
+            ms: self.config.no_progress_ms,
+        };
+        let mut stalled: Vec<EpId> = Vec::new();
+        for reading in self.reads.values_mut() {
+            let Some(ep) = self.endpoints.get(&reading.ep).filter(|ep| ep.closing.is_none()) else {
+                continue;
+            };
+            if is_stalled(self.now, self.limit, reading.progress, ep.progress) {
+                reading.fail(why.clone());
+                stalled.push(reading.ep);
+            }
+        }
+        stalled.dedup();
+        for ep in stalled {
+            self.stalls += 1;
+            self.close(
+                ep,
+                &ReadError::SourceLost("another read on its endpoint made no progress".into()),
+            );
+        }
+    }
+
+    fn close_stalled_serves(&mut self) {
+        let mut stalled: Vec<EpId> = Vec::new();
+        for serving in self.serves.values() {
+            let Some(ep) = self.endpoints.get(&serving.ep).filter(|ep| ep.closing.is_none()) else {
+                continue;
+            };
+            if is_stalled(self.now, self.limit, serving.progress, ep.progress) {
+                stalled.push(serving.ep);
+            }
+        }
+        for ep in stalled {
+            self.close(
+                ep,
+                &ReadError::SourceLost("its answers to this worker made no progress".into()),
+            );
+        }
+    }
+
+    /// How long the thread may sleep.
+    pub(super) fn sleep_limit(&self) -> Duration {
+        let quiet = self.reads.is_empty()
+            && self.serves.is_empty()
+            && self.endpoints.values().all(|e| e.closing.is_none());
+        if quiet {
+            Duration::from_secs(1)
+        } else {
+            (self.limit / 8).clamp(Duration::from_millis(1), Duration::from_millis(50))
+        }
+    }
+}
+
+/// Whether nothing came for one operation and its endpoint for `limit`, or for the operation alone for far longer.
+fn is_stalled(now: Instant, limit: Duration, own: Instant, endpoint: Instant) -> bool {
+    now.duration_since(own.max(endpoint)) > limit || now.duration_since(own) > limit * OWN_LIMITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(own_s: u64, endpoint_s: u64, want: bool) {
+        let start = Instant::now();
+        let now = start + Duration::from_secs(100);
+        let ago = |s| now - Duration::from_secs(s);
+        assert_eq!(
+            is_stalled(now, Duration::from_secs(2), ago(own_s), ago(endpoint_s)),
+            want
+        );
+    }
+
+    #[test]
+    fn progress_of_the_endpoint_counts_for_a_while() {
+        check(1, 1, false);
+        check(3, 1, false);
+        check(1, 3, false);
+        check(3, 3, true);
+        check(17, 1, true);
+    }
+}

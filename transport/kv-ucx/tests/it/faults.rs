@@ -1,0 +1,258 @@
+//! Processes die, stop, withdraw and cancel in mid-transfer. Everything ends, and no foreign byte is ever taken for
+//! good.
+
+use std::{thread, time::Duration};
+
+use kv::{BlockIndex, KvTransfer, ReadError};
+use rustix::process::Signal;
+
+use crate::{
+    peer::Peer,
+    side::{NO_PROGRESS_MS, Side, alone},
+};
+
+const BLOCKS: u32 = 512;
+const BLOCK_BYTES: usize = 64 << 10;
+const KILLS: u64 = 8;
+
+fn all() -> Vec<BlockIndex> {
+    (0..BLOCKS).collect()
+}
+
+/// Waits for `round` different moments of a transfer.
+fn some_while(round: u64) {
+    thread::sleep(Duration::from_micros(round * round * 700));
+}
+
+fn check_source_killed(tls: &str) {
+    let side = Side::new(tls, BLOCKS, BLOCK_BYTES);
+    let mut lost = 0;
+    for round in 0..KILLS {
+        let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+        peer.offer(1, &all());
+        let ids = [
+            side.start(&peer.address, 1, 0, &all()[..300]),
+            side.start(&peer.address, 1, 300, &all()[300..]),
+        ];
+        some_while(round);
+        peer.kill();
+        let results = ids.map(|id| side.end(id));
+        lost += results.iter().filter(|result| result.is_err()).count();
+        if results[0].is_ok() {
+            side.check(1, &all()[..300], &all()[..300]);
+        }
+    }
+    assert!(lost > 0, "no kill came in mid-transfer");
+    let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+    peer.offer(1, &all());
+    let id = side.start(&peer.address, 1, 0, &all());
+    side.end(id).unwrap();
+    side.check(1, &all(), &all());
+}
+
+#[test]
+fn a_killed_source_ends_its_reads_and_nothing_else() {
+    let _alone = alone();
+    check_source_killed("tcp");
+    check_source_killed("shm");
+}
+
+fn check_reader_killed(tls: &str) {
+    let side = Side::new(tls, BLOCKS, BLOCK_BYTES);
+    let address = side.transfer.address();
+    for round in 0..KILLS {
+        side.fill(round, &all());
+        side.offer(round, &all());
+        let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+        peer.read(&address, round, &all());
+        some_while(round);
+        peer.kill();
+        side.withdraw(round);
+        side.withdrawn(round);
+    }
+    side.settle();
+    assert_eq!(side.transfer.totals().offers_open, 0);
+    side.fill(99, &all());
+    side.offer(99, &all());
+    let reader = Side::new(tls, BLOCKS, BLOCK_BYTES);
+    let id = reader.start(&side.transfer.address(), 99, 0, &all());
+    reader.end(id).unwrap();
+    reader.check(99, &all(), &all());
+}
+
+#[test]
+fn a_killed_reader_gives_the_offer_back() {
+    let _alone = alone();
+    check_reader_killed("tcp");
+    check_reader_killed("shm");
+}
+
+fn check_source_stopped(tls: &str) {
+    let side = Side::new(tls, BLOCKS, BLOCK_BYTES);
+    let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+    peer.offer(1, &all());
+    let warm = side.start(&peer.address, 1, 0, &[0]);
+    side.end(warm).unwrap();
+    peer.signal(Signal::STOP);
+    let id = side.start(&peer.address, 1, 0, &all());
+    let why = side.end(id).unwrap_err();
+    assert!(
+        matches!(
+            why,
+            ReadError::NoProgress { ms: NO_PROGRESS_MS } | ReadError::SourceLost(_)
+        ),
+        "{why}"
+    );
+    // The blocks are this side's again: nothing may land in them, whatever the source does when it wakes.
+    side.fill(77, &all());
+    peer.signal(Signal::CONT);
+    peer.settle();
+    side.check(77, &all(), &all());
+    let again = side.start(&peer.address, 1, 0, &all());
+    side.end(again).unwrap();
+    side.check(1, &all(), &all());
+}
+
+#[test]
+fn a_stopped_source_is_given_up_and_can_write_nothing_later() {
+    let _alone = alone();
+    check_source_stopped("tcp");
+    check_source_stopped("shm");
+}
+
+fn check_rebuilt(tls: &str) {
+    let side = Side::new(tls, BLOCKS, BLOCK_BYTES);
+    side.fill(5, &all());
+    side.offer(5, &all());
+    let mut stopped = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+    stopped.offer(1, &all());
+    stopped.signal(Signal::STOP);
+    // Two stalls with no word from anyone: the UCX worker is destroyed and made anew.
+    for _ in 0..2 {
+        let id = side.start(&stopped.address, 1, 0, &all());
+        assert!(side.end(id).is_err());
+    }
+    let reader = Side::new(tls, BLOCKS, BLOCK_BYTES);
+    let id = reader.start(&side.transfer.address(), 5, 0, &all());
+    reader.end(id).unwrap();
+    reader.check(5, &all(), &all());
+    stopped.signal(Signal::CONT);
+    let id = side.start(&stopped.address, 1, 0, &all());
+    side.end(id).unwrap();
+    side.check(1, &all(), &all());
+}
+
+#[test]
+fn a_worker_made_anew_serves_and_reads_on() {
+    let _alone = alone();
+    check_rebuilt("tcp");
+    check_rebuilt("shm");
+}
+
+fn check_reader_stopped(tls: &str) {
+    let side = Side::new(tls, BLOCKS, BLOCK_BYTES);
+    side.fill(1, &all());
+    side.offer(1, &all());
+    let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+    peer.read(&side.transfer.address(), 1, &all());
+    peer.signal(Signal::STOP);
+    side.withdraw(1);
+    side.withdrawn(1);
+    peer.signal(Signal::CONT);
+    peer.settle();
+}
+
+#[test]
+fn a_stopped_reader_cannot_hold_an_offer() {
+    let _alone = alone();
+    check_reader_stopped("tcp");
+    check_reader_stopped("shm");
+}
+
+fn check_withdrawn(tls: &str) {
+    let side = Side::new(tls, BLOCKS, BLOCK_BYTES);
+    let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+    for round in 0..KILLS {
+        peer.offer(round, &all());
+        let id = side.start(&peer.address, round, 0, &all());
+        some_while(round);
+        peer.withdraw_and_reuse(round, &all());
+        let result = side.end(id);
+        peer.expect("reused");
+        match result {
+            Ok(_) => side.check(round, &all(), &all()),
+            Err(why) => assert!(matches!(why, ReadError::Refused(_)), "{why}"),
+        }
+    }
+    side.settle();
+}
+
+#[test]
+fn a_withdrawal_in_mid_read_never_mixes_old_and_new() {
+    let _alone = alone();
+    check_withdrawn("tcp");
+    check_withdrawn("shm");
+}
+
+fn check_cancels(tls: &str, reads: u32) {
+    let side = Side::new(tls, 64, 4096);
+    let mut peer = Peer::start(tls, 64, 4096);
+    let blocks: Vec<_> = (0..64).collect();
+    peer.offer(1, &blocks);
+    let mut cancelled = 0;
+    let mut open = Vec::new();
+    for i in 0..reads {
+        let id = side.start(&peer.address, 1, 0, &[i % 64]);
+        side.transfer.cancel(id);
+        open.push(id);
+        if open.len() == 64 {
+            cancelled += open
+                .drain(..)
+                .filter(|&id| side.end(id) == Err(ReadError::Cancelled))
+                .count();
+        }
+    }
+    for id in open {
+        let _ = side.end(id);
+    }
+    assert!(cancelled > 0, "no cancellation came in time");
+    side.settle();
+    peer.settle();
+    let id = side.start(&peer.address, 1, 0, &blocks);
+    side.end(id).unwrap();
+    side.check(1, &blocks, &blocks);
+}
+
+#[test]
+fn ten_thousand_cancelled_reads_leave_nothing_behind() {
+    let _alone = alone();
+    check_cancels("tcp", 5_000);
+    check_cancels("shm", 5_000);
+}
+
+#[test]
+fn a_source_that_is_not_there_is_lost() {
+    let _alone = alone();
+    let side = Side::new("tcp", 4, 4096);
+    let nobody = {
+        let gone = Side::new("tcp", 4, 4096);
+        gone.transfer.address()
+    };
+    let id = side.start(&nobody, 1, 0, &[0]);
+    let why = side.end(id).unwrap_err();
+    assert!(
+        matches!(why, ReadError::SourceLost(_) | ReadError::NoProgress { .. }),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_dropped_transfer_ends_its_reads() {
+    let _alone = alone();
+    let mut peer = Peer::start("tcp", BLOCKS, BLOCK_BYTES);
+    peer.offer(1, &all());
+    let side = Side::new("tcp", BLOCKS, BLOCK_BYTES);
+    let id = side.start(&peer.address, 1, 0, &all());
+    let told = side.stop();
+    assert!(told.contains(&id));
+}
