@@ -40,4 +40,4 @@ pub use faults::{Fault, Faults};
 pub use gateway::{GatewayLinks, GatewayNode, GatewaySide, Listener, ListenerStats};
 pub use identity::{DevCa, Identity, IdentityError, IdentityFiles};
 pub use link::{DownReason, Link, LinkEvent, LinkId, LinkStats, SendError, Side};
-pub use worker::{DialError, DialState, DialStatus, Dialer, Target, WorkerLinks, WorkerSide};
+pub use worker::{BadTarget, DialError, DialState, DialStatus, Dialer, Target, WorkerLinks, WorkerSide};

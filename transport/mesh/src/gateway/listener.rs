@@ -54,7 +54,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Takes connections at `endpoint` from now on. Must be called within a tokio runtime.
+    /// Takes connections at `endpoint` from now on. The endpoint is the listener's: it is closed with it. Must be called within a tokio runtime.
     #[must_use]
     pub fn start(
         endpoint: Endpoint,
@@ -105,7 +105,7 @@ impl Listener {
         self.stop.cancel();
         if let Some(task) = self.task.take() {
             // The task's own waits have deadlines; this one only bounds their sum.
-            let bound = self.shared.config.flush_deadline * 2 + self.shared.config.hello_deadline;
+            let bound = self.shared.config.flush_deadline * 3 + self.shared.config.hello_deadline;
             if timeout(bound, task).await.is_err() {
                 debug!("the listener did not end in time");
             }
@@ -165,4 +165,6 @@ async fn listen(endpoint: Endpoint, shared: Arc<Shared>, stop: CancellationToken
     .await;
     connections.shutdown().await;
     endpoint.close(CLOSED, b"the gateway stops");
+    // So that the peers hear of it.
+    let _ = timeout(shared.config.flush_deadline, endpoint.wait_idle()).await;
 }

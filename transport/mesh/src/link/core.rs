@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use quinn::Connection;
@@ -46,7 +46,9 @@ pub(crate) struct Core {
     pub(crate) node: String,
     pub(crate) version: u16,
     pub(crate) lease: Duration,
-    pub(crate) connection: Connection,
+    pub(crate) remote: SocketAddr,
+    /// Until the link is over: it holds the socket open, and handles of a link may be kept for long.
+    connection: Mutex<Option<Connection>>,
     pub(crate) counters: Counters,
     queue: mpsc::Sender<EncodedFrame>,
     queued_bytes: AtomicUsize,
@@ -89,7 +91,8 @@ impl Core {
             node: new.node,
             version: new.version,
             lease: new.lease,
-            connection: new.connection,
+            remote: new.connection.remote_address(),
+            connection: Mutex::new(Some(new.connection)),
             counters: Counters::default(),
             queue,
             queued_bytes: AtomicUsize::new(0),
@@ -106,10 +109,24 @@ impl Core {
     /// Ends the link now, whatever is queued. The first reason stands.
     pub(crate) fn end(&self, why: DownReason) {
         let reason = why.to_string();
-        if self.why.set(why).is_ok() {
-            self.connection.close(CLOSED, reason.as_bytes());
+        let connection = self.connection().take();
+        if self.why.set(why).is_ok()
+            && let Some(connection) = connection
+        {
+            connection.close(CLOSED, reason.as_bytes());
         }
         self.ending.cancel();
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Option<Connection>> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rtt(&self) -> Duration {
+        self.connection()
+            .as_ref()
+            .map(Connection::rtt)
+            .unwrap_or_default()
     }
 
     /// The first reason, or this one.
@@ -221,7 +238,7 @@ impl<Out> Link<Out> {
     /// Where the peer is.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
-        self.core.connection.remote_address()
+        self.core.remote
     }
 
     /// Silence that ends the link.
@@ -249,8 +266,7 @@ impl<Out> Link<Out> {
     pub fn stats(&self) -> LinkStats {
         let core = &self.core;
         let bytes = core.queued_bytes.load(Ordering::Relaxed);
-        core.counters
-            .snapshot(core.queued_frames(), bytes, core.connection.rtt())
+        core.counters.snapshot(core.queued_frames(), bytes, core.rtt())
     }
 }
 

@@ -71,7 +71,7 @@ pub(crate) async fn run<S: Side>(running: Running<S>, config: &Config) -> DownRe
         tell,
     } = running;
     let switch = Switch::new(config);
-    info!(node = %core.node, link = core.id.number, remote = %core.connection.remote_address(), "link up");
+    info!(node = %core.node, link = core.id.number, remote = %core.remote, "link up");
     let mut announced = Announced {
         core: Arc::clone(&core),
         why: DownReason::Stopped,
@@ -81,15 +81,21 @@ pub(crate) async fn run<S: Side>(running: Running<S>, config: &Config) -> DownRe
         link: Link::new(Arc::clone(&core)),
         peer,
     });
-    let _keeper = Owned(tokio::spawn(keep(Arc::clone(&core), beat)));
+    let mut keeper = Owned(tokio::spawn(keep(Arc::clone(&core), beat)));
 
     let link = core.id;
     let deliver = |frame| tell(LinkEvent::Frame { link, frame });
     announced.why = tokio::select! {
         biased;
         () = core.ending.cancelled() => DownReason::Stopped,
+        // It ends with the link; before that only by a panic of the owner's, and then nothing guards the lease.
+        _ = &mut keeper.0 => DownReason::Closed("the heartbeat failed".to_owned()),
         why = read_loop(&core, recv, &switch, deliver) => why,
         why = write_loop(&core, send, waiting, &switch, config) => why,
     };
+    if core.finishing.is_cancelled() {
+        // The peer closes as soon as it has everything: that is what was wanted, not what went wrong.
+        announced.why = DownReason::Stopped;
+    }
     core.reason_or(announced.why.clone())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quinn::{Connection, RecvStream, SendStream};
 use tokio::time::timeout;
 use tracing::{debug, warn};
-use wire::{HELLO_VERSION, HelloAck, HelloReply, Message, Payload, Role};
+use wire::{HELLO_VERSION, HelloAck, HelloReply, MIN_VERSION, Message, Payload, Role, VERSION};
 
 use crate::identity::server_name;
 use crate::link::{CLOSED, Core, DownReason, NewLink, ReadError, Running, read_frame, run};
@@ -110,6 +110,9 @@ async fn dial(shared: &Shared, address: SocketAddr) -> Result<Accepted, DialErro
     let reply = HelloReply::decode(HELLO_VERSION, header, payload.as_bytes())
         .map_err(|error| DialError::Hello(error.to_string()))?;
     match reply {
+        HelloReply::Accepted(ack) if !(MIN_VERSION..=VERSION).contains(&ack.version) => Err(
+            DialError::Hello(format!("version {} was not offered", ack.version)),
+        ),
         HelloReply::Accepted(ack) => Ok(Accepted {
             connection,
             send,

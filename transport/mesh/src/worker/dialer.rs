@@ -36,7 +36,7 @@ pub struct Dialer {
 }
 
 impl Dialer {
-    /// Dials every address of every target from now on. Must be called within a tokio runtime.
+    /// Dials every address of every target from now on. The endpoint is the dialer's: it is closed with it. Must be called within a tokio runtime.
     #[must_use]
     pub fn start(
         endpoint: Endpoint,
@@ -75,7 +75,7 @@ impl Dialer {
         self.shared.stop.cancel();
         if let Some(task) = self.task.take() {
             // The task's own waits have deadlines; this one only bounds their sum.
-            let bound = self.shared.config.flush_deadline * 3;
+            let bound = self.shared.config.flush_deadline * 4;
             if timeout(bound, task).await.is_err() {
                 debug!("the dialer did not end in time");
             }
@@ -106,7 +106,6 @@ async fn follow(shared: Arc<Shared>, targets: Vec<Target>) {
         .endpoint
         .local_addr()
         .is_ok_and(|address| address.is_ipv6());
-    let changing = targets.iter().any(|target| matches!(target, Target::Name(_)));
     let mut tasks = JoinSet::new();
     let mut dialled: BTreeMap<SocketAddr, AbortHandle> = BTreeMap::new();
     let mut unknown: BTreeSet<Target> = BTreeSet::new();
@@ -117,6 +116,7 @@ async fn follow(shared: Arc<Shared>, targets: Vec<Target>) {
             wanted = addresses(&shared, &targets, ipv6, &mut unknown) => wanted,
         };
         forget_gone(&shared, &mut dialled, &wanted);
+        while tasks.try_join_next().is_some() {}
         for address in wanted.addresses {
             dialled
                 .entry(address)
@@ -125,13 +125,15 @@ async fn follow(shared: Arc<Shared>, targets: Vec<Target>) {
         tokio::select! {
             biased;
             () = shared.stop.cancelled() => break,
-            () = sleep(shared.config.resolve_every), if changing => {}
+            () = sleep(shared.config.resolve_every) => {}
         }
     }
     let drained = async { while tasks.join_next().await.is_some() {} };
     let _ = timeout(shared.config.flush_deadline * 2, drained).await;
     tasks.shutdown().await;
     shared.endpoint.close(CLOSED, b"the worker stops");
+    // So that the peers hear of it.
+    let _ = timeout(shared.config.flush_deadline, shared.endpoint.wait_idle()).await;
 }
 
 /// What the targets stand for now.
@@ -171,9 +173,6 @@ async fn addresses(
 /// Stops dialling addresses that no target stands for any more. A link that is up stays, whatever a name server says:
 /// only the link itself knows whether its peer is there.
 fn forget_gone(shared: &Shared, dialled: &mut BTreeMap<SocketAddr, AbortHandle>, wanted: &Wanted) {
-    if !wanted.complete {
-        return;
-    }
     let up: BTreeSet<SocketAddr> = shared
         .board
         .snapshot()
@@ -181,7 +180,9 @@ fn forget_gone(shared: &Shared, dialled: &mut BTreeMap<SocketAddr, AbortHandle>,
         .filter_map(|status| matches!(status.state, DialState::Up(_)).then_some(status.address))
         .collect();
     dialled.retain(|address, task| {
-        let keep = wanted.addresses.contains(address) || up.contains(address);
+        // One that is finished died of a panic: it is dialled anew.
+        let keep = !task.is_finished()
+            && (!wanted.complete || wanted.addresses.contains(address) || up.contains(address));
         if !keep {
             task.abort();
             shared.board.remove(*address);

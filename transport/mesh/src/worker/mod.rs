@@ -15,7 +15,7 @@ use crate::link::{LinkEvent, Side};
 pub use dial::DialError;
 pub use dialer::Dialer;
 pub use status::{DialState, DialStatus};
-pub use target::Target;
+pub use target::{BadTarget, Target};
 
 /// The worker's end of a link.
 #[derive(Debug)]

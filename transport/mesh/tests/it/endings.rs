@@ -1,0 +1,137 @@
+//! Links that end on purpose, by a restart, or by a fault of their owner.
+
+use std::sync::atomic::Ordering;
+
+use mesh::{DownReason, SendError};
+use wire::{Role, ToGateway, ToWorker};
+
+use crate::nodes::{Pair, config, hello, key};
+
+#[tokio::test(start_paused = true)]
+async fn a_restarted_worker_replaces_its_old_link() {
+    let mut pair = Pair::new().await;
+    let identity = pair.world.identity(&[Role::Decode]);
+    let address = "10.0.1.2:9000".parse().unwrap();
+    let mut restarted = pair
+        .world
+        .worker_as(&identity, address, hello("worker", 12), config());
+    assert_eq!(
+        pair.gateway.heard.down().await,
+        (pair.to_worker.id(), DownReason::Replaced)
+    );
+    assert_eq!(pair.gateway.heard.up().await.1.epoch, 12);
+    restarted.heard.up().await;
+    assert!(matches!(
+        pair.worker.heard.down().await.1,
+        DownReason::PeerClosed(_)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restarted_gateway_is_another_one() {
+    let mut pair = Pair::new().await;
+    drop(pair.gateway);
+    let mut gateway = pair.world.gateway(2, config());
+    pair.worker.heard.down().await;
+    assert_eq!(pair.worker.heard.up().await.1.epoch, 2);
+    gateway.heard.up().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_is_at_once_and_its_reason_is_told() {
+    let mut pair = Pair::new().await;
+    pair.to_gateway.send(&ToGateway::Closed { key: key(1) }).unwrap();
+    pair.to_worker.close("it proved nothing");
+    pair.to_worker.close("a second reason");
+    assert_eq!(
+        pair.to_worker.send(&ToWorker::Close { key: key(1) }),
+        Err(SendError::Down)
+    );
+    let why = DownReason::Closed("it proved nothing".to_owned());
+    assert_eq!(pair.gateway.heard.down().await, (pair.to_worker.id(), why));
+    let (_, why) = pair.worker.heard.down().await;
+    assert_eq!(
+        why,
+        DownReason::PeerClosed("closed here: it proved nothing".to_owned())
+    );
+    pair.worker.heard.up().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_stops_delivers_what_is_queued() {
+    let mut pair = Pair::new().await;
+    for seq in 0..500 {
+        pair.to_worker.send(&ToWorker::Close { key: key(seq) }).unwrap();
+    }
+    pair.to_worker
+        .send(&ToWorker::Goodbye {
+            reason: "drained".to_owned(),
+        })
+        .unwrap();
+    pair.gateway.listener.stop().await;
+    assert_eq!(
+        pair.gateway.heard.down().await,
+        (pair.to_worker.id(), DownReason::Stopped)
+    );
+    for seq in 0..500 {
+        assert_eq!(pair.worker.heard.frame().await, ToWorker::Close { key: key(seq) });
+    }
+    assert!(matches!(
+        pair.worker.heard.frame().await,
+        ToWorker::Goodbye { .. }
+    ));
+    assert!(matches!(
+        pair.worker.heard.down().await.1,
+        DownReason::PeerClosed(_)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_delivers_what_is_queued_and_dials_no_more() {
+    let mut pair = Pair::new().await;
+    for seq in 0..500 {
+        pair.to_gateway
+            .send(&ToGateway::Closed { key: key(seq) })
+            .unwrap();
+    }
+    pair.worker.dialer.stop().await;
+    assert_eq!(
+        pair.worker.heard.down().await,
+        (pair.to_gateway.id(), DownReason::Stopped)
+    );
+    for seq in 0..500 {
+        assert_eq!(
+            pair.gateway.heard.frame().await,
+            ToGateway::Closed { key: key(seq) }
+        );
+    }
+    assert!(matches!(
+        pair.gateway.heard.down().await.1,
+        DownReason::PeerClosed(_)
+    ));
+    pair.gateway.heard.nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_dropped_says_down_too() {
+    let mut pair = Pair::new().await;
+    drop(pair.worker.dialer);
+    assert_eq!(
+        pair.worker.heard.down().await,
+        (pair.to_gateway.id(), DownReason::Stopped)
+    );
+    assert!(matches!(
+        pair.gateway.heard.down().await.1,
+        DownReason::PeerClosed(_)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_panics_costs_one_link() {
+    let mut pair = Pair::new().await;
+    pair.worker.owner.panics.store(true, Ordering::Relaxed);
+    assert_eq!(pair.worker.heard.down().await.0, pair.to_gateway.id());
+    pair.gateway.heard.down().await;
+    pair.worker.heard.up().await;
+    pair.gateway.heard.up().await;
+}
