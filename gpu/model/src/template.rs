@@ -125,6 +125,10 @@ fn describe(error: &Error) -> String {
 }
 
 /// Python's `tojson` as `transformers` defines it: spaces behind separators, no HTML escapes, `indent`.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "the template engine's calling convention"
+)]
 fn to_json(value: &minijinja::Value, options: Kwargs) -> Result<String, Error> {
     let indent: Option<usize> = options.get("indent")?;
     let _: Option<bool> = options.get("ensure_ascii")?;

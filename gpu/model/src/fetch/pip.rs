@@ -98,7 +98,7 @@ fn download(
         progress(Progress {
             done_bytes: bytes.min(total_bytes),
             total_bytes,
-        })
+        });
     };
     run(
         package,

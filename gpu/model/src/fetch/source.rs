@@ -69,8 +69,8 @@ mod tests {
         })
     }
 
-    fn check(text: &str, expected: Option<ModelSource>) {
-        assert_eq!(text.parse().ok(), expected, "{text}");
+    fn check(text: &str, expected: impl Into<Option<ModelSource>>) {
+        assert_eq!(text.parse().ok(), expected.into(), "{text}");
     }
 
     #[test]

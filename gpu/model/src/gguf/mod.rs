@@ -11,7 +11,8 @@ mod value;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::BufReader;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 pub(crate) use dtype::{byte_len, dtype_of};
@@ -177,9 +178,7 @@ impl Gguf {
             usize::try_from(len).map_err(|_| wrong("too large for this machine"))?,
             0,
         );
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(tensor.offset))?;
-        file.read_exact(into)?;
-        Ok(())
+        // Not seek and read: several workers of one process may load from one open file.
+        Ok(self.file.read_exact_at(into, tensor.offset)?)
     }
 }

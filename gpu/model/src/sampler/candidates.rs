@@ -57,7 +57,7 @@ impl Candidates {
 
     /// Keeps the shortest run of most likely tokens whose probabilities reach `p`; at least one.
     fn keep_top_p(&mut self, p: f32) {
-        if !(p < 1.0) {
+        if p >= 1.0 || p.is_nan() {
             return;
         }
         let enough = f64::from(p) * self.list.iter().map(|c| c.weight).sum::<f64>();

@@ -70,8 +70,7 @@ impl Sampler {
                 }
             }
         }
-        // Also where the temperature is not a number.
-        if !(sampling.temperature > COLDEST) {
+        if sampling.temperature <= COLDEST || sampling.temperature.is_nan() {
             return most_likely(&self.logits).ok_or_else(nothing_left);
         }
         let random = philox::uniform(sampling.seed, request.history.len() as u64);

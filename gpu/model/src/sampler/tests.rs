@@ -213,7 +213,7 @@ proptest! {
         let sampling = Sampling { seed, top_p, top_k, min_p, ..hot() };
         let mut used = Sampler::new(vec![]);
         let first = used.sample(&logits, &request(&sampling, &[1, 2])).unwrap();
-        prop_assert_eq!(used.sample(&logits, &request(&sampling, &[3, 4])).unwrap(), first.clone());
+        prop_assert_eq!(&used.sample(&logits, &request(&sampling, &[3, 4])).unwrap(), &first);
         prop_assert_eq!(Sampler::new(vec![]).sample(&logits, &request(&sampling, &[1, 2])).unwrap(), first);
     }
 

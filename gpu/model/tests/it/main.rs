@@ -1,5 +1,7 @@
 //! Tests against the real default model and the reference files beside them.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod builder;
 mod forward;
 mod gguf;

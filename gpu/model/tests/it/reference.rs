@@ -61,11 +61,14 @@ pub(crate) struct Logits {
     pub(crate) sample: Vec<f32>,
 }
 
+/// The folder of the reference files.
+pub(crate) fn directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/reference")
+}
+
 /// The cases of a reference file.
 pub(crate) fn cases<T: DeserializeOwned>(name: &str) -> Vec<T> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/reference")
-        .join(name);
+    let path = directory().join(name);
     let file: File<T> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert!(!file.cases.is_empty());
     file.cases

@@ -1,10 +1,13 @@
 //! Small made-up models: loading, and the parts that the default model does not have.
 
+use engine::Token;
 use model::{Model, OpenError, PoolOptions};
+use serde::Deserialize;
 
 use crate::builder::Builder;
 use crate::forward::Runner;
 use crate::naive::Naive;
+use crate::reference::{cases, directory};
 
 /// Numbers without a pattern.
 fn noise(seed: u32, len: usize) -> Vec<f32> {
@@ -62,6 +65,32 @@ fn logits(builder: Builder) -> Vec<f32> {
     let mut runner = Runner::new(&open(builder).unwrap());
     runner.step(&[(&[0, 1, 2], 0, &[0])]);
     runner.logits()
+}
+
+/// Logits of every position of a file beside the reference, by `transformers` on the same file.
+#[derive(Deserialize)]
+struct Reference {
+    file: String,
+    ids: Vec<Token>,
+    logits: Vec<Vec<f32>>,
+}
+
+#[test]
+fn every_architecture_computes_what_the_reference_does() {
+    for case in cases::<Reference>("small.json") {
+        let model = Model::open(directory().join(&case.file)).unwrap();
+        let mut runner = Runner::new(&model);
+        for (position, expected) in case.logits.iter().enumerate() {
+            runner.step(&[(&case.ids[..=position], position, &[1, 0])]);
+            for (found, expected) in runner.logits().iter().zip(expected) {
+                assert!(
+                    (found - expected).abs() < 1e-3,
+                    "{} at {position}: {found} {expected}",
+                    case.file
+                );
+            }
+        }
+    }
 }
 
 #[test]

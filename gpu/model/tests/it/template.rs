@@ -31,7 +31,7 @@ fn conversations_render_as_the_reference_does() {
 #[test]
 fn what_real_templates_use_is_there() {
     let check = |template: &str, expected: &str| {
-        assert_eq!(render(template, " hi ").unwrap(), expected, "{template}")
+        assert_eq!(render(template, " hi ").unwrap(), expected, "{template}");
     };
     check(
         "{{ bos_token }}{{ messages[0].content.strip() }}{{ eos_token }}",
