@@ -1,0 +1,7 @@
+//! The in-process transfer and the fault-injecting wrapper, through the trait.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod faulty;
+mod inproc;
+mod world;
