@@ -1,1 +1,29 @@
-//! Rooms as ractor actors: performs what room decides, feeds it what happens.
+//! Rooms as ractor actors: performs what `room` decides, feeds it what happens, and decides nothing itself.
+//!
+//! ```text
+//! node
+//! ├── gateway ── request supervisor ── request (one actor each, owns its rooms)
+//! │         └── placement (the desk: workers, queue, credit)
+//! └── pool ── worker (one per device) ── host · engine thread · KV transfer thread
+//! ```
+//!
+//! Links belong to `mesh`; their frames come in through sinks that never block: a worker's straight into the inbox of the request
+//! concerned, a gateway's into the worker's mailbox.
+
+mod alarm;
+mod answer;
+mod clock;
+mod convert;
+mod gateway;
+mod node;
+mod pool;
+mod worker;
+
+pub use answer::AnswerEvent;
+pub use clock::Clock;
+pub use gateway::{
+    Answer, Counts, GatewayHandle, GatewaySpec, Job, Peer, Refused, RoomView, WorkerState, attempt_error, labels,
+};
+pub use node::{Node, StartError};
+pub use pool::BuildWorker;
+pub use worker::{BuildTransfer, WorkerSpec};

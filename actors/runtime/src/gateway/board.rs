@@ -1,0 +1,183 @@
+//! "Where is my request?": the live view of every room, and of those that ended lately. Made from the rooms' events and getters, so that
+//! it cannot disagree with them; bounded.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use room::{Event, Happening, LegView, Outcome, PhaseKind, Room, RoomId, Time, WaitsFor};
+
+use super::job::Job;
+
+/// One room as shown.
+#[derive(Clone, Debug)]
+pub struct RoomView {
+    /// Its name.
+    pub room: RoomId,
+    /// The request's name at the door.
+    pub request_id: String,
+    /// The current attempt.
+    pub generation: u32,
+    /// Where it is.
+    pub phase: PhaseKind,
+    /// When it was opened.
+    pub born: Time,
+    /// When it entered its phase.
+    pub since: Time,
+    /// What it waits for.
+    pub waits_for: WaitsFor,
+    /// What ends that wait at the latest.
+    pub deadline: Option<Time>,
+    /// Who may hold blocks for it, and for which attempt.
+    pub legs: Vec<LegView>,
+    /// Tokens delivered.
+    pub delivered: u32,
+    /// The outcome, once it is fixed.
+    pub outcome: Option<Outcome>,
+    /// When nothing of it was left.
+    pub ended: Option<Time>,
+    /// Id of its trace, if it has one.
+    pub trace_id: Option<u128>,
+}
+
+impl RoomView {
+    pub(crate) fn new(room: &Room, job: &Job, now: Time) -> Self {
+        Self {
+            room: room.id(),
+            request_id: job.request_id.clone(),
+            generation: room.generation().0,
+            phase: room.phase(),
+            born: now,
+            since: now,
+            waits_for: room.waits_for(),
+            deadline: room.deadline(),
+            legs: Vec::new(),
+            delivered: 0,
+            outcome: None,
+            ended: None,
+            trace_id: job.trace.map(|trace| trace.trace_id),
+        }
+    }
+}
+
+/// How many ended rooms are remembered.
+const REMEMBERED: usize = 1_024;
+
+#[derive(Debug, Default)]
+struct Rooms {
+    open: BTreeMap<RoomId, RoomView>,
+    ended: VecDeque<RoomView>,
+    counts: Counts,
+}
+
+/// What was counted since the start.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Rooms opened.
+    pub opened: u64,
+    /// Rooms by outcome, as a label and a reason.
+    pub outcomes: BTreeMap<(&'static str, String), u64>,
+    /// Attempts that failed and were followed by another.
+    pub retries: u64,
+    /// Leases not proven returned in time.
+    pub drains_overdue: u64,
+    /// Workers fenced for a lease they did not return.
+    pub fences: u64,
+    /// Bytes, pieces and pulls by transport.
+    pub pulled: BTreeMap<String, (u64, u64, u64)>,
+}
+
+/// The board.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    rooms: Mutex<Rooms>,
+}
+
+impl Board {
+    fn with<R>(&self, f: impl FnOnce(&mut Rooms) -> R) -> R {
+        f(&mut self.rooms.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A room was opened.
+    pub(crate) fn opened(&self, view: RoomView) {
+        self.with(|rooms| {
+            rooms.counts.opened += 1;
+            rooms.open.insert(view.room, view);
+        });
+    }
+
+    /// Shows a room as it is now.
+    pub(crate) fn show(&self, id: RoomId, room: &Room) {
+        self.with(|rooms| {
+            if let Some(view) = rooms.open.get_mut(&id) {
+                view.generation = room.generation().0;
+                view.phase = room.phase();
+                view.since = room.in_phase_since();
+                view.waits_for = room.waits_for();
+                view.deadline = room.deadline();
+                view.legs = room.legs();
+                view.delivered = view.delivered.max(room.delivered());
+                view.outcome = view.outcome.or(room.outcome());
+            }
+        });
+    }
+
+    /// Counts an event.
+    pub(crate) fn happened(&self, event: &Event) {
+        self.with(|rooms| match event.what {
+            Happening::AttemptFailed { retried: true, .. } => rooms.counts.retries += 1,
+            Happening::DrainOverdue { .. } => rooms.counts.drains_overdue += 1,
+            Happening::Fenced { .. } => rooms.counts.fences += 1,
+            _ => {}
+        });
+    }
+
+    /// Counts an outcome.
+    pub(crate) fn answered(&self, outcome: Outcome) {
+        let key = super::view::labels(outcome);
+        self.with(|rooms| *rooms.counts.outcomes.entry(key).or_default() += 1);
+    }
+
+    /// Counts a pull.
+    pub(crate) fn pulled(&self, transport: &str, bytes: u64, descriptors: u32) {
+        self.with(|rooms| {
+            let total = rooms.counts.pulled.entry(transport.to_owned()).or_default();
+            *total = (total.0 + bytes, total.1 + u64::from(descriptors), total.2 + 1);
+        });
+    }
+
+    /// Nothing of the room is left.
+    pub(crate) fn ended(&self, id: RoomId, now: Time) {
+        self.with(|rooms| {
+            let Some(mut view) = rooms.open.remove(&id) else { return };
+            view.phase = PhaseKind::Ended;
+            view.ended = Some(now);
+            view.legs.clear();
+            view.waits_for = WaitsFor::Nothing;
+            if rooms.ended.len() >= REMEMBERED {
+                rooms.ended.pop_front();
+            }
+            rooms.ended.push_back(view);
+        });
+    }
+
+    /// A room that has not ended.
+    pub(crate) fn get(&self, id: RoomId) -> Option<RoomView> {
+        self.with(|rooms| rooms.open.get(&id).cloned())
+    }
+
+    /// Every room that has not ended.
+    pub(crate) fn open(&self) -> Vec<RoomView> {
+        self.with(|rooms| rooms.open.values().cloned().collect())
+    }
+
+    /// The rooms that ended lately, oldest first.
+    pub(crate) fn lately_ended(&self) -> Vec<RoomView> {
+        self.with(|rooms| rooms.ended.iter().cloned().collect())
+    }
+
+    /// What was counted.
+    pub(crate) fn counts(&self) -> Counts {
+        self.with(|rooms| rooms.counts.clone())
+    }
+
+}

@@ -1,0 +1,107 @@
+//! Which actor owns which room: where a worker's messages and grants are delivered.
+//!
+//! Messages do not go through the actor's mailbox one by one. Each request has an inbox that its actor empties at once; the mailbox
+//! sees one [`RequestMessage::Wake`] however many messages came since. So a stream of tokens costs one wake a step at most.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ractor::ActorRef;
+use room::{NodeId, RoomId};
+
+use super::request::RequestMessage;
+
+/// Something for one room.
+#[derive(Debug)]
+pub(crate) enum Mail {
+    /// A worker's message about an attempt.
+    Worker { from: NodeId, frame: FromWorker },
+    /// Anything else: an input as it stands.
+    Input(room::Input),
+}
+
+/// A worker's message about one attempt, its link's worker known.
+#[derive(Debug)]
+pub(crate) struct FromWorker {
+    /// The attempt's generation; whether it is current is the room's to decide.
+    pub(crate) generation: u32,
+    /// What happened.
+    pub(crate) news: News,
+}
+
+/// What a worker says of an attempt.
+#[derive(Debug)]
+pub(crate) enum News {
+    Reserved { cached_blocks: u32 },
+    Refused(room::Refusal),
+    Progress { positions: u32 },
+    Tokens { from: u32, tokens: Vec<wire::TokenOut>, finish: Option<room::Finish> },
+    Published(wire::Ticket),
+    Pulled,
+    Failed(room::AttemptError),
+    Closed,
+    Held,
+    NotHeld,
+}
+
+/// More unread mail than any well-behaved set of workers can cause; what comes on top is dropped and counted.
+const INBOX_LIMIT: usize = 65_536;
+
+/// Unread mail of one request.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    actor: ActorRef<RequestMessage>,
+    mail: Mutex<Vec<(usize, Mail)>>,
+}
+
+impl Inbox {
+    pub(crate) fn new(actor: ActorRef<RequestMessage>) -> Arc<Self> {
+        Arc::new(Self { actor, mail: Mutex::new(Vec::new()) })
+    }
+
+    /// Takes everything that came.
+    pub(crate) fn take(&self) -> Vec<(usize, Mail)> {
+        std::mem::take(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn push(&self, index: usize, mail: Mail) -> bool {
+        let waiting = {
+            let mut unread = self.mail.lock().unwrap_or_else(PoisonError::into_inner);
+            if unread.len() >= INBOX_LIMIT {
+                return false;
+            }
+            unread.push((index, mail));
+            unread.len()
+        };
+        // A dead actor's mail is its supervisor's business: it adopts the rooms.
+        waiting > 1 || self.actor.cast(RequestMessage::Wake).is_ok()
+    }
+}
+
+/// All rooms of this gateway.
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    rooms: Mutex<BTreeMap<u64, (Arc<Inbox>, usize)>>,
+}
+
+impl Directory {
+    fn with<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, (Arc<Inbox>, usize)>) -> R) -> R {
+        f(&mut self.rooms.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes `inbox` the place for mail of the room with this sequence number, known there as `index`.
+    pub(crate) fn insert(&self, room: RoomId, inbox: &Arc<Inbox>, index: usize) {
+        self.with(|rooms| rooms.insert(room.seq, (Arc::clone(inbox), index)));
+    }
+
+    /// Forgets a room.
+    pub(crate) fn remove(&self, room: RoomId) {
+        self.with(|rooms| rooms.remove(&room.seq));
+    }
+
+    /// Delivers; `false` when there is no such room (it ended: late messages change nothing).
+    pub(crate) fn deliver(&self, seq: u64, mail: Mail) -> bool {
+        let found = self.with(|rooms| rooms.get(&seq).cloned());
+        found.is_some_and(|(inbox, index)| inbox.push(index, mail))
+    }
+}

@@ -1,0 +1,174 @@
+//! The workers' links as the gateway sees them, and the one record of which worker may hold what for which room.
+//!
+//! A *leg* is a worker that was sent a `Reserve` or `Prefill` for an attempt and has not been proven to hold nothing of it. Legs are
+//! written down under the same lock that queues the frame, so that a heartbeat's digest never tells of a leg whose opening frame is
+//! still behind it, nor forgets one that is ahead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mesh::{Link, SendError};
+use room::{Attempt, Generation, NodeId, RoomId};
+use tracing::warn;
+use wire::{RoomKey, ToWorker};
+
+use super::directory::{Directory, FromWorker, Mail, News};
+use crate::convert;
+
+struct Worker {
+    link: Link<ToWorker>,
+    legs: BTreeMap<RoomKey, Leg>,
+    /// What the digests still unanswered were about: heartbeat number → every leg at that time.
+    digests: BTreeMap<u64, BTreeSet<RoomKey>>,
+}
+
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+enum Leg {
+    Open,
+    /// A `Close` or `Release` was sent: no longer part of the digest, so that the digest closes it too.
+    Closing,
+}
+
+/// More unanswered digests than a live link ever has.
+const DIGESTS_REMEMBERED: usize = 64;
+
+/// All links of this gateway, by worker incarnation.
+pub(crate) struct Fabric {
+    gateway: NodeId,
+    directory: Arc<Directory>,
+    workers: Mutex<BTreeMap<NodeId, Worker>>,
+}
+
+impl Fabric {
+    pub(crate) fn new(gateway: NodeId, directory: Arc<Directory>) -> Self {
+        Self { gateway, directory, workers: Mutex::default() }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut BTreeMap<NodeId, Worker>) -> R) -> R {
+        f(&mut self.workers.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A worker's link is up.
+    pub(crate) fn up(&self, worker: NodeId, link: Link<ToWorker>) {
+        let fresh = Worker { link, legs: BTreeMap::new(), digests: BTreeMap::new() };
+        self.with(|workers| workers.insert(worker, fresh));
+    }
+
+    /// A worker's link is gone: every room with a leg there hears that the worker is lost, which is proof (the worker drops
+    /// everything of ours when the link ends).
+    pub(crate) fn down(&self, worker: NodeId) {
+        let legs = self.with(|workers| workers.remove(&worker)).map(|worker| worker.legs).unwrap_or_default();
+        let rooms: BTreeSet<u64> = legs.keys().map(|key| key.seq).collect();
+        for seq in rooms {
+            self.directory.deliver(seq, Mail::Input(room::Input::WorkerLost { worker }));
+        }
+    }
+
+    /// Sends a frame about an attempt, opening or closing the leg as the frame says. A worker that is gone, or whose queue is full,
+    /// is reported to the room as lost.
+    pub(crate) fn send(&self, to: NodeId, attempt: Attempt, frame: ToWorker) {
+        let key = convert::room_key(attempt);
+        let sent = self.with(|workers| {
+            let worker = workers.get_mut(&to)?;
+            match &frame {
+                ToWorker::Reserve { .. } | ToWorker::Prefill { .. } => {
+                    worker.legs.insert(key, Leg::Open);
+                }
+                ToWorker::Close { .. } | ToWorker::Release { .. } => {
+                    worker.legs.entry(key).and_modify(|leg| *leg = Leg::Closing);
+                }
+                _ => {}
+            }
+            Some(worker.link.send(&frame).map_err(|error| (error, worker.link.clone())))
+        });
+        match sent {
+            Some(Ok(())) => {}
+            // Nothing was sent, so nothing is held.
+            Some(Err((error @ SendError::Invalid(_), _))) => {
+                warn!(room = %attempt, %error, "an order cannot be sent");
+                self.proven(to, key);
+                self.tell(to, key, News::NotHeld);
+            }
+            // The link says why it is down through its own event, which reports all of its rooms.
+            Some(Err((error, link))) => link.close(error.to_string()),
+            None => {
+                self.directory.deliver(key.seq, Mail::Input(room::Input::WorkerLost { worker: to }));
+            }
+        }
+    }
+
+    fn tell(&self, worker: NodeId, key: RoomKey, news: News) {
+        let frame = FromWorker { generation: key.generation, news };
+        self.directory.deliver(key.seq, Mail::Worker { from: worker, frame });
+    }
+
+    /// Queues heartbeat `n` with the digest, behind everything sent so far.
+    pub(crate) fn beat(&self, worker: NodeId, n: u64) {
+        self.with(|workers| {
+            let Some(worker) = workers.get_mut(&worker) else { return };
+            worker.digests.insert(n, worker.legs.keys().copied().collect());
+            while worker.digests.len() > DIGESTS_REMEMBERED {
+                worker.digests.pop_first();
+            }
+            let open = worker.legs.iter().filter(|(_, leg)| **leg == Leg::Open).map(|(key, _)| *key).collect();
+            if let Err(error) = worker.link.send(&ToWorker::Heartbeat { n, open }) {
+                worker.link.close(error.to_string());
+            }
+        });
+    }
+
+    /// The worker's answer to heartbeat `n`: what it still holds. A leg that was there when the digest was taken and is not held is
+    /// proven closed, or lost; one that was told to close and is held shows that the worker is alive and at it.
+    pub(crate) fn digest_answered(&self, worker: NodeId, n: u64, held: &BTreeSet<RoomKey>) {
+        let news: Vec<(RoomKey, News)> = self.with(|workers| {
+            let Some(worker) = workers.get_mut(&worker) else { return Vec::new() };
+            let asked = worker.digests.remove(&n).unwrap_or_default();
+            worker.digests.retain(|older, _| *older > n);
+            let mut news = Vec::new();
+            for key in asked {
+                match (worker.legs.get(&key), held.contains(&key)) {
+                    (Some(_), false) => {
+                        worker.legs.remove(&key);
+                        news.push((key, News::NotHeld));
+                    }
+                    (Some(Leg::Closing), true) => news.push((key, News::Held)),
+                    _ => {}
+                }
+            }
+            news
+        });
+        for (key, news) in news {
+            self.tell(worker, key, news);
+        }
+    }
+
+    /// The worker holds nothing of this attempt any more.
+    pub(crate) fn proven(&self, worker: NodeId, key: RoomKey) {
+        self.with(|workers| workers.get_mut(&worker).map(|worker| worker.legs.remove(&key)));
+    }
+
+    /// Gives up on a worker that does not prove its blocks returned.
+    pub(crate) fn fence(&self, worker: NodeId, why: &str) {
+        let link = self.with(|workers| workers.get(&worker).map(|worker| worker.link.clone()));
+        if let Some(link) = link {
+            link.close(why);
+        }
+    }
+
+    /// Everything that may still be held for a room: what a successor of its dead owner must drain.
+    pub(crate) fn legs(&self, room: RoomId) -> Vec<(NodeId, Generation)> {
+        self.with(|workers| {
+            let mut legs = Vec::new();
+            for (node, worker) in workers.iter() {
+                let all = RoomKey { seq: room.seq, generation: 0 }..=RoomKey { seq: room.seq, generation: u32::MAX };
+                legs.extend(worker.legs.range(all).map(|(key, _)| (*node, Generation(key.generation))));
+            }
+            legs
+        })
+    }
+
+    /// This gateway's name.
+    pub(crate) fn gateway(&self) -> NodeId {
+        self.gateway
+    }
+}

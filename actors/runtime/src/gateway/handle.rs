@@ -1,0 +1,183 @@
+//! What the rest of the program can ask of a gateway.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{ActorRef, RpcReplyPort};
+use room::{AbortBy, NodeId, RoomId, Time, WorkerView};
+use tokio::time::timeout;
+
+use super::board::{Counts, RoomView};
+use super::directory::Mail;
+use super::job::Job;
+use super::links::{LinkBoard, Peer};
+use super::placement::DeskBoard;
+use super::request::RequestMessage;
+use super::shared::Shared;
+use super::supervisor::SupervisorMessage;
+use crate::answer::{AnswerEvent, AnswerStream};
+
+/// Why a job was not started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The gateway has as many requests open as it allows.
+    #[error("{limit} requests are open, which is the limit")]
+    TooManyRequests {
+        /// The limit.
+        limit: usize,
+    },
+    /// The gateway takes no more requests.
+    #[error("the gateway is shutting down")]
+    ShuttingDown,
+    /// The supervisor did not answer: it is being restarted.
+    #[error("the gateway's supervisor did not answer within {waited_ms} ms")]
+    Unavailable {
+        /// How long was waited.
+        waited_ms: u64,
+    },
+}
+
+/// A job that was started.
+pub(crate) struct Started {
+    pub(crate) rooms: Vec<RoomId>,
+    pub(crate) stream: AnswerStream,
+    pub(crate) actor: ActorRef<RequestMessage>,
+}
+
+/// The answers to a job. Dropping it before they have ended aborts the request.
+pub struct Answer {
+    rooms: Vec<RoomId>,
+    stream: AnswerStream,
+    actor: ActorRef<RequestMessage>,
+}
+
+impl Answer {
+    /// The rooms, in the order of the answers' indices.
+    #[must_use]
+    pub fn rooms(&self) -> &[RoomId] {
+        &self.rooms
+    }
+
+    /// The next event; `None` when every answer has ended. Cancel-safe, and bounded by the request's deadline.
+    pub async fn next(&mut self) -> Option<AnswerEvent> {
+        self.stream.next().await
+    }
+
+    /// Answer `index` is whole: a stop string of the client's was found in it.
+    pub fn stop_string_found(&self, index: usize) {
+        // An actor that is gone has ended the room already.
+        let _ = self.actor.cast(RequestMessage::StopStringFound { index });
+    }
+}
+
+/// A worker as a gateway sees it.
+#[derive(Clone, Debug)]
+pub struct WorkerState {
+    /// Who it is and what it last said.
+    pub peer: Peer,
+    /// What the desk thinks of it; none before its first message.
+    pub desk: Option<WorkerView>,
+}
+
+/// How long the supervisor may take to start a job.
+const SUBMIT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A running gateway. Cheap to clone.
+#[derive(Clone)]
+pub struct GatewayHandle {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) desk: Arc<DeskBoard>,
+    pub(crate) links: Arc<LinkBoard>,
+    pub(crate) supervisor: ActorRef<SupervisorMessage>,
+}
+
+impl GatewayHandle {
+    /// Opens the job's rooms.
+    ///
+    /// # Errors
+    /// When the gateway takes no more jobs; nothing was started then.
+    pub async fn submit(&self, job: Job) -> Result<Answer, Refused> {
+        let (reply, answer) = ractor::concurrency::oneshot();
+        let message = SupervisorMessage::Submit(job, RpcReplyPort::from(reply));
+        let unavailable =
+            Refused::Unavailable { waited_ms: u64::try_from(SUBMIT_PATIENCE.as_millis()).unwrap_or(u64::MAX) };
+        self.supervisor.cast(message).map_err(|_| unavailable.clone())?;
+        match timeout(SUBMIT_PATIENCE, answer).await {
+            Ok(Ok(started)) => started.map(|Started { rooms, stream, actor }| Answer { rooms, stream, actor }),
+            _ => Err(unavailable),
+        }
+    }
+
+    /// The incarnation of this gateway.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.shared.fabric.gateway()
+    }
+
+    /// The gateway's clock, to make ages and remaining times of what it shows.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.shared.clock.now()
+    }
+
+    /// Every room that has not ended.
+    #[must_use]
+    pub fn rooms(&self) -> Vec<RoomView> {
+        self.shared.board.open()
+    }
+
+    /// The rooms that ended lately, oldest first; bounded.
+    #[must_use]
+    pub fn rooms_ended(&self) -> Vec<RoomView> {
+        self.shared.board.lately_ended()
+    }
+
+    /// Ends a room on an operator's behalf; `false` if there is none of that name.
+    pub fn abort(&self, room: RoomId) -> bool {
+        self.shared.directory.deliver(room.seq, Mail::Input(room::Input::Abort(AbortBy::Operator)))
+    }
+
+    /// The linked workers.
+    #[must_use]
+    pub fn workers(&self) -> Vec<WorkerState> {
+        let desk = self.desk.read();
+        let of = |peer: Peer| {
+            let view = desk.workers.iter().find(|view| view.node == peer.node).cloned();
+            WorkerState { peer, desk: view }
+        };
+        self.links.read().into_iter().map(of).collect()
+    }
+
+    /// Rooms waiting for credit.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.desk.read().waiting
+    }
+
+    /// Whether a request sent now could be served; if not, what is missing.
+    ///
+    /// # Errors
+    /// The missing role, in words.
+    pub fn ready(&self) -> Result<(), String> {
+        let roles: Vec<wire::Role> = self.links.read().into_iter().map(|peer| peer.role).collect();
+        let has = |role| roles.contains(&role);
+        match (has(wire::Role::Mixed), has(wire::Role::Prefill), has(wire::Role::Decode)) {
+            (true, _, _) | (_, true, true) => Ok(()),
+            (_, false, false) => Err("no worker is connected".to_owned()),
+            (_, false, true) => Err("no prefill worker is connected".to_owned()),
+            (_, true, false) => Err("no decode worker is connected".to_owned()),
+        }
+    }
+
+    /// What was counted since the start.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.shared.board.counts()
+    }
+
+    /// Takes no more jobs; those open go on.
+    pub fn close(&self) {
+        // A supervisor that is gone takes none either.
+        let _ = self.supervisor.cast(SupervisorMessage::Close);
+    }
+}

@@ -1,0 +1,251 @@
+//! The request: one actor for each, which owns the request's rooms.
+//!
+//! It feeds its rooms what arrives, carries out what they command, and keeps the supervisor's timer armed for the earliest of their
+//! deadlines. Every message is handled at once: nothing here waits.
+
+mod slot;
+
+use std::sync::Arc;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use room::{AbortBy, AttemptError, Command, Generation, Inherited, Input, Outcome, Report, Room, RoomId};
+use tracing::warn;
+
+use super::directory::{Inbox, Mail};
+use super::job::Job;
+use super::placement::PlacementMessage;
+use super::shared::{RequestId, Shared};
+use super::view;
+use crate::answer::AnswerSink;
+use slot::Slot;
+
+/// What a request's actor is told. Workers' messages come through its [`Inbox`].
+#[derive(Debug)]
+pub(crate) enum RequestMessage {
+    /// There is mail.
+    Wake,
+    /// The supervisor's timeout message: a deadline of one of the rooms has passed.
+    Timeout,
+    /// Somebody does not want the answers any more.
+    Abort(AbortBy),
+    /// A stop string of the client's was found in the answer of room `index`.
+    StopStringFound { index: usize },
+}
+
+/// How a request's actor comes to life.
+pub(crate) enum Birth {
+    /// For a client's job.
+    New(Arc<Job>, Vec<(RoomId, Room)>),
+    /// For the rooms of an actor that died, to drain them.
+    Heir(Vec<(RoomId, usize, Inherited)>),
+}
+
+/// What the actor is started with.
+pub(crate) struct RequestArguments {
+    pub(crate) id: RequestId,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) birth: Birth,
+    pub(crate) sink: AnswerSink,
+}
+
+/// The actor.
+pub(crate) struct Request;
+
+/// What it owns.
+pub(crate) struct RequestState {
+    id: RequestId,
+    shared: Arc<Shared>,
+    inbox: Arc<Inbox>,
+    slots: Vec<Open>,
+    sink: AnswerSink,
+}
+
+/// A room that has not ended.
+struct Open {
+    id: RoomId,
+    /// Which answer of the request it is.
+    index: usize,
+    slot: Slot,
+}
+
+impl Actor for Request {
+    type Msg = RequestMessage;
+    type State = RequestState;
+    type Arguments = RequestArguments;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        arguments: RequestArguments,
+    ) -> Result<RequestState, ActorProcessingErr> {
+        let RequestArguments { id, shared, birth, sink } = arguments;
+        let inbox = Inbox::new(myself);
+        let now = shared.clock.now();
+        let slots: Vec<Open> = match birth {
+            Birth::New(job, rooms) => rooms
+                .into_iter()
+                .enumerate()
+                .map(|(index, (id, room))| Open { id, index, slot: Slot::new(room, Some(Arc::clone(&job)), index) })
+                .collect(),
+            Birth::Heir(rooms) => rooms
+                .into_iter()
+                .map(|(id, index, inherited)| {
+                    let room = Room::adopt(id, inherited, &shared.limits, now);
+                    Open { id, index, slot: Slot::new(room, None, index) }
+                })
+                .collect(),
+        };
+        for open in &slots {
+            shared.directory.insert(open.id, &inbox, open.index);
+        }
+        Ok(RequestState { id, shared, inbox, slots, sink })
+    }
+
+    async fn post_start(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        state: &mut RequestState,
+    ) -> Result<(), ActorProcessingErr> {
+        state.settle_all();
+        state.rest(&myself);
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: RequestMessage,
+        state: &mut RequestState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            RequestMessage::Wake => state.read_mail(),
+            RequestMessage::Timeout => state.timeout(),
+            RequestMessage::Abort(by) => state.feed_all(Input::Abort(by)),
+            RequestMessage::StopStringFound { index } => state.feed(index, Input::StopStringFound),
+        }
+        state.rest(&myself);
+        Ok(())
+    }
+}
+
+impl RequestState {
+    fn read_mail(&mut self) {
+        for (index, mail) in self.inbox.take() {
+            match mail {
+                Mail::Input(input) => self.feed(index, input),
+                Mail::Worker { from, frame } => {
+                    let Some(at) = self.position(index) else { continue };
+                    let generation = Generation(frame.generation);
+                    for report in self.slots[at].slot.reports(frame.news) {
+                        self.feed(index, Input::FromWorker { worker: from, generation, report });
+                    }
+                }
+            }
+        }
+    }
+
+    fn timeout(&mut self) {
+        let now = self.shared.clock.now();
+        for open in &mut self.slots {
+            open.slot.room.handle_timeout(now);
+        }
+        self.settle_all();
+    }
+
+    fn position(&self, index: usize) -> Option<usize> {
+        self.slots.iter().position(|open| open.index == index)
+    }
+
+    fn feed(&mut self, index: usize, input: Input) {
+        let now = self.shared.clock.now();
+        if let Some(at) = self.position(index) {
+            self.slots[at].slot.room.handle_input(now, input);
+            self.settle(at);
+        }
+    }
+
+    fn feed_all(&mut self, input: Input) {
+        let now = self.shared.clock.now();
+        for open in &mut self.slots {
+            open.slot.room.handle_input(now, input);
+        }
+        self.settle_all();
+    }
+
+    fn settle_all(&mut self) {
+        for at in 0..self.slots.len() {
+            self.settle(at);
+        }
+    }
+
+    /// Carries out everything that one room commands, and shows what happened to it.
+    fn settle(&mut self, at: usize) {
+        while let Some(command) = self.slots[at].slot.room.poll_command() {
+            self.perform(at, command);
+        }
+        let open = &mut self.slots[at];
+        while let Some(event) = open.slot.room.poll_event() {
+            view::log(&event);
+            self.shared.board.happened(&event);
+        }
+        self.shared.board.show(open.id, &open.slot.room);
+    }
+
+    fn perform(&mut self, at: usize, command: Command) {
+        let Open { id, index, slot } = &mut self.slots[at];
+        let shared = &self.shared;
+        match command {
+            Command::Enqueue(bid) => shared.place(PlacementMessage::Enqueue(bid)),
+            Command::LeaveQueue { attempt } => shared.place(PlacementMessage::Leave(attempt)),
+            Command::GiveBack { attempt, worker, credit } => {
+                shared.place(PlacementMessage::GiveBack { attempt, worker, credit });
+            }
+            Command::Send { to, attempt, order } => match slot.frame(attempt, order, shared.clock.now()) {
+                Some(frame) => shared.fabric.send(to, attempt, frame),
+                None => {
+                    warn!(room = %id, %to, ?order, "an order without its content");
+                    let report = Report::Failed(AttemptError::PullFailed);
+                    let generation = attempt.generation;
+                    let input = Input::FromWorker { worker: to, generation, report };
+                    slot.room.handle_input(shared.clock.now(), input);
+                }
+            },
+            Command::Deliver { skip, take } => self.sink.tokens(*index, slot.deliver(skip, take)),
+            Command::Fence { worker } => shared.fabric.fence(worker, "it did not prove a lease returned"),
+            Command::Answer(outcome) => self.answer(at, outcome),
+            Command::End => shared.directory.remove(*id),
+        }
+    }
+
+    /// The client hears at once. Siblings of a room that failed are of no use to the request any more.
+    fn answer(&mut self, at: usize, outcome: Outcome) {
+        let Open { id, index, slot } = &self.slots[at];
+        view::log_outcome(*id, outcome, slot.delivered());
+        self.shared.board.answered(outcome);
+        self.sink.end(*index, outcome);
+        if !matches!(outcome, Outcome::Completed(_) | Outcome::Aborted(_)) && self.slots.len() > 1 {
+            for sibling in self.slots.iter().filter(|open| open.id != *id) {
+                self.shared.directory.deliver(sibling.id.seq, Mail::Input(Input::Abort(AbortBy::Sibling)));
+            }
+        }
+    }
+
+    /// Forgets rooms that have ended, re-arms the supervisor's timer, and stops when no room is left.
+    fn rest(&mut self, myself: &ActorRef<RequestMessage>) {
+        let shared = &self.shared;
+        self.slots.retain(|open| {
+            let ended = open.slot.room.phase() == room::PhaseKind::Ended;
+            if ended {
+                shared.board.ended(open.id, shared.clock.now());
+            }
+            !ended
+        });
+        match self.slots.iter().filter_map(|open| open.slot.room.poll_timeout()).min() {
+            Some(deadline) => shared.watch.arm(self.id, deadline),
+            None => {
+                shared.watch.disarm(self.id);
+                myself.stop(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The request supervisor: starts a request's actor for every job, holds the timers, and inherits the rooms of an actor that dies.
+//!
+//! When a room's deadline passes, the actor that owns it is told by a timeout message; this is what a lost abort, a lost close or any
+//! other lost message becomes. An actor that does not answer within a grace is killed. The rooms of an actor that died, for whatever
+//! reason, go to an heir, which drains them: their leases end as those of any other room. Nothing of a job is lost with its actor.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use room::{Alarm, Failure, Generation, Inherited, Outcome, Priority, Room, RoomId, RoomSpec, Span};
+use tracing::{error, warn};
+
+use super::board::RoomView;
+use super::handle::{Refused, Started};
+use super::job::Job;
+use super::request::{Birth, Request, RequestArguments, RequestMessage};
+use super::shared::{RequestId, Shared};
+use crate::answer::{AnswerSink, answer};
+use crate::convert;
+
+/// What the supervisor is told.
+pub(crate) enum SupervisorMessage {
+    /// A client's job.
+    Submit(Job, RpcReplyPort<Result<Started, Refused>>),
+    /// The timer's: a deadline passed, or its owner does not answer.
+    Alarm(Alarm<RequestId>),
+    /// Take no more jobs.
+    Close,
+}
+
+/// What it is started with.
+pub(crate) struct SupervisorArguments {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) max_requests: usize,
+}
+
+/// What it owns.
+pub(crate) struct SupervisorState {
+    shared: Arc<Shared>,
+    max_requests: usize,
+    next_room: u64,
+    next_request: u64,
+    open: BTreeMap<RequestId, Owner>,
+    by_actor: BTreeMap<ActorId, RequestId>,
+    closed: bool,
+}
+
+/// Who owns a request's rooms.
+struct Owner {
+    actor: ActorRef<RequestMessage>,
+    rooms: Vec<(RoomId, usize)>,
+    sink: AnswerSink,
+    /// How many owners before this one died.
+    deaths: u32,
+}
+
+/// Beyond this many dead owners the workers concerned are fenced instead: that returns their leases too.
+const MAX_DEATHS: u32 = 3;
+
+/// The actor.
+pub(crate) struct Supervisor;
+
+impl Actor for Supervisor {
+    type Msg = SupervisorMessage;
+    type State = SupervisorState;
+    type Arguments = SupervisorArguments;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        arguments: SupervisorArguments,
+    ) -> Result<SupervisorState, ActorProcessingErr> {
+        let SupervisorArguments { shared, max_requests } = arguments;
+        shared.watch.spawn(shared.clock, move |alarm| {
+            // A supervisor that is gone is its own supervisor's business.
+            let _ = myself.cast(SupervisorMessage::Alarm(alarm));
+        });
+        Ok(SupervisorState {
+            shared,
+            max_requests,
+            next_room: 1,
+            next_request: 1,
+            open: BTreeMap::new(),
+            by_actor: BTreeMap::new(),
+            closed: false,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: SupervisorMessage,
+        state: &mut SupervisorState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            SupervisorMessage::Submit(job, reply) => {
+                let started = state.submit(&myself, job).await;
+                // A caller that gave up dropped the stream with it, and that is the abort.
+                let _ = reply.send(started);
+            }
+            SupervisorMessage::Alarm(Alarm::Ask(request)) => state.ask(request),
+            SupervisorMessage::Alarm(Alarm::Kill(request)) => state.kill(request),
+            SupervisorMessage::Close => state.closed = true,
+        }
+        Ok(())
+    }
+
+    /// A request's actor ended: in order, or not. Never an end of the supervisor itself.
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        event: SupervisionEvent,
+        state: &mut SupervisorState,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorTerminated(cell, _, _) => state.ended(&myself, &cell, "killed").await,
+            SupervisionEvent::ActorFailed(cell, why) => state.ended(&myself, &cell, &why.to_string()).await,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl SupervisorState {
+    async fn submit(&mut self, myself: &ActorRef<SupervisorMessage>, job: Job) -> Result<Started, Refused> {
+        if self.closed {
+            return Err(Refused::ShuttingDown);
+        }
+        if self.open.len() >= self.max_requests {
+            return Err(Refused::TooManyRequests { limit: self.max_requests });
+        }
+        let now = self.shared.clock.now();
+        let spec = RoomSpec {
+            positions: convert::count(job.prompt.len()),
+            max_new: job.max_new,
+            deadline: now + Span { micros: u64::try_from(job.timeout.as_micros()).unwrap_or(u64::MAX) },
+            priority: Priority(job.priority),
+        };
+        let mut rooms = Vec::new();
+        for _ in 0..job.n {
+            let id = RoomId { gateway: self.shared.fabric.gateway(), seq: self.next_room };
+            self.next_room += 1;
+            let room = Room::new(id, spec, &self.shared.limits, now);
+            self.shared.board.opened(RoomView::new(&room, &job, now));
+            rooms.push((id, room));
+        }
+        let ids: Vec<(RoomId, usize)> = rooms.iter().enumerate().map(|(index, (id, _))| (*id, index)).collect();
+        let request = RequestId(self.next_request);
+        self.next_request += 1;
+        // Armed before anything is sent.
+        self.shared.watch.arm(request, spec.deadline);
+        let give_up_at = self.shared.clock.instant(spec.deadline + GIVE_UP_GRACE);
+        let slot = AbortSlot::default();
+        let (sink, stream) = answer(rooms.len(), give_up_at, slot.aborter());
+        let birth = Birth::New(Arc::new(job), rooms);
+        match self.start(myself, request, birth, ids.clone(), sink, 0).await {
+            Some(actor) => {
+                slot.fill(actor.clone());
+                Ok(Started { rooms: ids.into_iter().map(|(id, _)| id).collect(), stream, actor })
+            }
+            None => {
+                for (id, _) in ids {
+                    self.shared.board.ended(id, now);
+                }
+                Err(Refused::ShuttingDown)
+            }
+        }
+    }
+
+    /// Starts an actor for a request's rooms, or for what a dead one left.
+    async fn start(
+        &mut self,
+        myself: &ActorRef<SupervisorMessage>,
+        request: RequestId,
+        birth: Birth,
+        rooms: Vec<(RoomId, usize)>,
+        sink: AnswerSink,
+        deaths: u32,
+    ) -> Option<ActorRef<RequestMessage>> {
+        let arguments =
+            RequestArguments { id: request, shared: Arc::clone(&self.shared), birth, sink: sink.clone() };
+        match Actor::spawn_linked(None, Request, arguments, myself.get_cell()).await {
+            Ok((actor, _)) => {
+                self.by_actor.insert(actor.get_id(), request);
+                self.open.insert(request, Owner { actor: actor.clone(), rooms, sink, deaths });
+                Some(actor)
+            }
+            Err(why) => {
+                error!(%why, "a request's actor cannot be started");
+                self.shared.watch.disarm(request);
+                None
+            }
+        }
+    }
+
+    /// The timeout message.
+    fn ask(&self, request: RequestId) {
+        if let Some(owner) = self.open.get(&request) {
+            for (room, _) in &owner.rooms {
+                tracing::debug!(%room, "timeout: a deadline of the room has passed");
+            }
+            // A dead actor is reported by its supervision event.
+            let _ = owner.actor.cast(RequestMessage::Timeout);
+        }
+    }
+
+    /// The owner did not answer. Its end comes back as a supervision event.
+    fn kill(&self, request: RequestId) {
+        if let Some(owner) = self.open.get(&request) {
+            for (room, _) in &owner.rooms {
+                warn!(%room, "timeout: the room's owner does not answer and is killed");
+            }
+            owner.actor.kill();
+        }
+    }
+
+    /// An actor is gone. If it left rooms, an heir drains them.
+    async fn ended(&mut self, myself: &ActorRef<SupervisorMessage>, cell: &ActorCell, why: &str) {
+        let Some(request) = self.by_actor.remove(&cell.get_id()) else { return };
+        let Some(owner) = self.open.remove(&request) else { return };
+        let left = self.estate(&owner);
+        if left.is_empty() {
+            self.shared.watch.disarm(request);
+            return;
+        }
+        for (room, _, _) in &left {
+            error!(%room, why, "the room's owner died; its supervisor drains the room");
+        }
+        if owner.deaths >= MAX_DEATHS {
+            self.bury(request, &owner, &left);
+            return;
+        }
+        let now = self.shared.clock.now();
+        self.shared.watch.arm(request, now + self.shared.limits.drain_overdue);
+        let rooms = left.iter().map(|(room, index, _)| (*room, *index)).collect();
+        let deaths = owner.deaths + 1;
+        self.start(myself, request, Birth::Heir(left), rooms, owner.sink, deaths).await;
+    }
+
+    /// What an owner left: rooms that have not ended, with all that may still be held for them.
+    fn estate(&self, owner: &Owner) -> Vec<(RoomId, usize, Inherited)> {
+        let open = owner.rooms.iter().filter_map(|(room, index)| Some((*room, *index, self.shared.board.get(*room)?)));
+        open.map(|(room, index, view)| {
+            let inherited = Inherited {
+                generation: Generation(view.generation),
+                legs: self.shared.fabric.legs(room),
+                outcome: view.outcome.unwrap_or(Outcome::Failed(Failure::OwnerLost)),
+                answered: view.outcome.is_some(),
+            };
+            (room, index, inherited)
+        })
+        .collect()
+    }
+
+    /// The last resort, when heirs die as well: the client is answered, and the workers are fenced, which ends the leases.
+    fn bury(&mut self, request: RequestId, owner: &Owner, left: &[(RoomId, usize, Inherited)]) {
+        let now = self.shared.clock.now();
+        for (room, index, inherited) in left {
+            owner.sink.end(*index, inherited.outcome);
+            for (worker, _) in &inherited.legs {
+                self.shared.fabric.fence(*worker, "the owner of a room there dies again and again");
+            }
+            self.shared.directory.remove(*room);
+            self.shared.board.ended(*room, now);
+        }
+        self.shared.watch.disarm(request);
+    }
+}
+
+/// How long after a request's deadline its reader gives up by itself.
+const GIVE_UP_GRACE: Span = Span::from_millis(2_000);
+
+/// The reader's way to abort, which exists before the actor does.
+#[derive(Clone, Default)]
+struct AbortSlot(Arc<std::sync::OnceLock<ActorRef<RequestMessage>>>);
+
+impl AbortSlot {
+    fn aborter(&self) -> Box<dyn Fn(room::AbortBy) + Send + Sync> {
+        let slot = self.clone();
+        Box::new(move |by| {
+            if let Some(actor) = slot.0.get() {
+                // An actor that is gone has ended the rooms, or its heir will.
+                let _ = actor.cast(RequestMessage::Abort(by));
+            }
+        })
+    }
+
+    fn fill(&self, actor: ActorRef<RequestMessage>) {
+        // Filled once, before the stream is handed out.
+        let _ = self.0.set(actor);
+    }
+}

@@ -1,0 +1,112 @@
+//! The node: the root of a process's actors, with at most one gateway and any number of pools beneath it.
+//!
+//! A gateway's failure, or a pool that gave up, ends the node, and with it the process: whoever runs the process starts it anew, under
+//! new names, and every peer's lease on it has ended by then.
+
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::watch;
+use tracing::error;
+
+use crate::clock::Clock;
+use crate::gateway::{self, GatewayHandle, GatewaySpec};
+use crate::pool::{BuildWorker, Pool, PoolArguments, PoolMessage};
+
+struct Root;
+
+impl Actor for Root {
+    type Msg = ();
+    type State = watch::Sender<Option<String>>;
+    type Arguments = watch::Sender<Option<String>>;
+
+    async fn pre_start(
+        &self,
+        _: ActorRef<Self::Msg>,
+        ended: Self::Arguments,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        Ok(ended)
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        event: SupervisionEvent,
+        ended: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        let why = match event {
+            SupervisionEvent::ActorTerminated(_, _, why) => why.unwrap_or_else(|| "a part of the node stopped".to_owned()),
+            SupervisionEvent::ActorFailed(_, why) => why.to_string(),
+            _ => return Ok(()),
+        };
+        error!(why, "the node ends");
+        ended.send_replace(Some(why.clone()));
+        myself.stop(Some(why));
+        Ok(())
+    }
+}
+
+/// A running node.
+pub struct Node {
+    root: ActorRef<()>,
+    clock: Clock,
+    ended: watch::Receiver<Option<String>>,
+    pools: Vec<ActorRef<PoolMessage>>,
+}
+
+/// Why a part of the node could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(pub(crate) String);
+
+impl Node {
+    /// An empty node.
+    ///
+    /// # Errors
+    /// If its root actor cannot be started.
+    pub async fn start() -> Result<Self, StartError> {
+        let (sender, ended) = watch::channel(None);
+        let (root, _) = Actor::spawn(None, Root, sender).await.map_err(|why| StartError(why.to_string()))?;
+        Ok(Self { root, clock: Clock::start(), ended, pools: Vec::new() })
+    }
+
+    /// Starts the gateway.
+    ///
+    /// # Errors
+    /// If it cannot listen, or its actors cannot be started.
+    pub async fn gateway(&mut self, spec: GatewaySpec) -> Result<GatewayHandle, StartError> {
+        gateway::start(spec, self.clock, &self.root.get_cell()).await
+    }
+
+    /// Starts a pool with one worker. Returns at once; the worker dials its gateways when it is built.
+    ///
+    /// # Errors
+    /// If the pool's actor cannot be started.
+    pub async fn pool(&mut self, name: String, build: BuildWorker) -> Result<(), StartError> {
+        let arguments = PoolArguments { name, clock: self.clock, build };
+        let spawned = Actor::spawn_linked(None, Pool, arguments, self.root.get_cell()).await;
+        let (pool, _) = spawned.map_err(|why| StartError(why.to_string()))?;
+        self.pools.push(pool);
+        Ok(())
+    }
+
+    /// Tells every worker to take no new rooms.
+    pub fn drain(&self) {
+        for pool in &self.pools {
+            // A pool that is gone has no worker.
+            let _ = pool.cast(PoolMessage::Drain);
+        }
+    }
+
+    /// Waits until the node has ended by itself, and says why. To be raced against whatever else ends the process.
+    pub async fn ended(&mut self) -> String {
+        match self.ended.wait_for(Option::is_some).await {
+            Ok(why) => why.clone().unwrap_or_default(),
+            Err(_) => "the node's root is gone".to_owned(),
+        }
+    }
+
+    /// The node's clock.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+}

@@ -1,0 +1,90 @@
+//! The worker: one device, its [`Host`](room::Host), its engine thread and its KV transfer.
+//!
+//! One actor owns all of it. What happens (frames of gateways, events of the engine and of the transfer, a deadline) comes as messages;
+//! each becomes one input of the host, and what the host decides is carried out before the next message is looked at. An engine that goes
+//! down takes this incarnation of the worker with it: the [`pool`](crate::pool) starts a new one, under a new name.
+
+mod content;
+mod outbox;
+mod perform;
+mod start;
+mod state;
+
+use engine::EngineEvent;
+use kv::KvEvent;
+use mesh::Link;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use room::{HostInput, NodeId};
+use tracing::info;
+use wire::{ToGateway, ToWorker};
+
+pub use start::{BuildTransfer, WorkerSpec};
+use state::State;
+
+/// What a worker's actor is told.
+pub(crate) enum WorkerMessage {
+    /// A gateway's link is up.
+    LinkUp { gateway: NodeId, link: Link<ToGateway> },
+    /// A gateway's link is over; its leases end with it.
+    LinkDown { gateway: NodeId, why: mesh::DownReason },
+    /// A gateway's frame.
+    Frame { gateway: NodeId, frame: ToWorker },
+    /// The engine's.
+    Engine(EngineEvent),
+    /// The transfer's.
+    Kv(KvEvent),
+    /// The host's earliest deadline has come.
+    Deadline,
+    /// Take no new rooms.
+    Drain,
+}
+
+/// The worker's actor.
+pub(crate) struct Worker;
+
+impl Actor for Worker {
+    type Msg = WorkerMessage;
+    type State = State;
+    type Arguments = WorkerSpec;
+
+    async fn pre_start(&self, myself: ActorRef<Self::Msg>, spec: WorkerSpec) -> Result<State, ActorProcessingErr> {
+        start::start(&myself, spec)
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: Self::Msg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            WorkerMessage::LinkUp { gateway, link } => {
+                // A link that replaces another ends what the older one had.
+                state.feed(HostInput::GatewayLost { gateway });
+                state.outbox.up(gateway, link);
+                info!(worker = state.name, %gateway, gateways = state.outbox.gateways(), "linked with a gateway");
+            }
+            WorkerMessage::LinkDown { gateway, why } => {
+                state.outbox.down(gateway);
+                state.feed(HostInput::GatewayLost { gateway });
+                info!(worker = state.name, %gateway, %why, gateways = state.outbox.gateways(), "a gateway's link is over");
+            }
+            WorkerMessage::Frame { gateway, frame } => state.frame(gateway, frame),
+            WorkerMessage::Engine(event) => {
+                if let Err(why) = state.engine_event(event) {
+                    myself.stop(Some(why.to_string()));
+                }
+            }
+            WorkerMessage::Kv(event) => state.kv_event(event),
+            WorkerMessage::Deadline => state.deadline(),
+            WorkerMessage::Drain => state.feed(HostInput::Drain),
+        }
+        Ok(())
+    }
+
+    async fn post_stop(&self, _: ActorRef<Self::Msg>, state: &mut State) -> Result<(), ActorProcessingErr> {
+        // It ends with its handle, after the step it is in; nobody waits for that here.
+        let _ = state.engine.send(engine::Command::Shutdown);
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! What a worker has to tell its gateways. Tokens of one engine step go out as one frame per gateway, however many rooms they
+//! belong to; everything else goes at once, behind the tokens that came before it.
+
+use std::collections::BTreeMap;
+
+use mesh::{Link, SendError};
+use room::NodeId;
+use tracing::warn;
+use wire::{RoomTokens, ToGateway};
+
+struct Peer {
+    link: Link<ToGateway>,
+    tokens: Vec<RoomTokens>,
+}
+
+/// The links of a worker, by gateway incarnation, with the tokens not yet sent.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    peers: BTreeMap<NodeId, Peer>,
+}
+
+impl Outbox {
+    pub(crate) fn up(&mut self, gateway: NodeId, link: Link<ToGateway>) {
+        self.peers.insert(gateway, Peer { link, tokens: Vec::new() });
+    }
+
+    pub(crate) fn down(&mut self, gateway: NodeId) {
+        self.peers.remove(&gateway);
+    }
+
+    pub(crate) fn gateways(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Adds tokens to the next frame.
+    pub(crate) fn tokens(&mut self, gateway: NodeId, tokens: RoomTokens) {
+        if let Some(peer) = self.peers.get_mut(&gateway) {
+            peer.tokens.push(tokens);
+        }
+    }
+
+    /// Sends a frame, behind the tokens gathered so far. Without a link it is dropped: the gateway has drawn its own conclusion.
+    pub(crate) fn send(&mut self, gateway: NodeId, frame: ToGateway) {
+        if let Some(peer) = self.peers.get_mut(&gateway) {
+            peer.flush();
+            peer.send(frame);
+        }
+    }
+
+    /// Sends all gathered tokens.
+    pub(crate) fn flush(&mut self) {
+        self.peers.values_mut().for_each(Peer::flush);
+    }
+}
+
+impl Peer {
+    fn flush(&mut self) {
+        if !self.tokens.is_empty() {
+            let batch = std::mem::take(&mut self.tokens);
+            self.send(ToGateway::Tokens { batch });
+        }
+    }
+
+    /// A full queue means a gateway that does not read: the link is ended, so that both sides draw the same conclusion.
+    fn send(&self, frame: ToGateway) {
+        match self.link.send(&frame) {
+            Ok(()) | Err(SendError::Down) => {}
+            Err(error @ SendError::Invalid(_)) => warn!(%error, "a frame cannot be sent"),
+            Err(error @ SendError::Full { .. }) => self.link.close(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Carries out what the [`Host`](room::Host) decides: tells gateways, commands the engine, moves KV.
+
+use kv::{Offer, Read, ReadId};
+use room::{Attempt, BlockId, EngineInput, HostCommand, HostInput, NodeId, ToOwner, TransferInput};
+use tracing::{debug, warn};
+use wire::{Ticket, ToGateway};
+
+use super::state::State;
+use crate::convert;
+
+impl State {
+    /// Feeds one input and carries out everything that follows from it.
+    pub(super) fn feed(&mut self, input: HostInput) {
+        let now = self.clock.now();
+        self.host.handle_input(now, input);
+        self.settle();
+    }
+
+    /// Carries out commands until there are none, forgets the content of stays that are gone, and sets the alarm.
+    pub(super) fn settle(&mut self) {
+        while let Some(command) = self.host.poll_command() {
+            if let Some(answer) = self.perform(command) {
+                let now = self.clock.now();
+                self.host.handle_input(now, answer);
+            }
+        }
+        while let Some(transition) = self.host.poll_transition() {
+            debug!(room = %transition.attempt, from = ?transition.from, to = ?transition.to, why = ?transition.why, "stay");
+            if transition.to.is_none() {
+                self.contents.forget(transition.attempt);
+            }
+        }
+        self.outbox.flush();
+        self.alarm.set(self.host.poll_timeout());
+    }
+
+    /// Performs one command; what it leads to at once, if anything, is fed back.
+    fn perform(&mut self, command: HostCommand) -> Option<HostInput> {
+        match command {
+            HostCommand::Tell { attempt, message } => {
+                self.tell(attempt, message);
+                None
+            }
+            HostCommand::AnswerDigest { gateway, n, held } => {
+                self.answer_digest(gateway, n, &held);
+                None
+            }
+            HostCommand::StartPrefill { attempt, blocks, computed, whole } => {
+                let spec = self.contents.get(attempt).map(|content| content.prefill(&blocks, computed, whole));
+                self.start(attempt, spec)
+            }
+            HostCommand::StartDecode { attempt, blocks, computed } => {
+                let spec = self.contents.get(attempt).map(|content| content.decode(&blocks, computed));
+                self.start(attempt, spec)
+            }
+            HostCommand::Grow { attempt, blocks } => {
+                let blocks = indices(&blocks);
+                self.command(attempt, |key| engine::Command::Grow { key, blocks })
+            }
+            HostCommand::StopEngine { attempt } => self.command(attempt, |key| engine::Command::Stop { key }),
+            HostCommand::Offer { attempt, blocks } => Some(self.offer(attempt, &blocks)),
+            HostCommand::Withdraw { attempt } => {
+                self.transfer.withdraw(convert::transfer_key(attempt));
+                None
+            }
+            HostCommand::Read { attempt, from, into } => self.read(attempt, from, &into),
+            HostCommand::CancelRead { attempt } => {
+                let reads = self.reads.iter().filter(|(_, reader)| **reader == attempt);
+                reads.for_each(|(id, _)| self.transfer.cancel(*id));
+                None
+            }
+        }
+    }
+
+    fn start(&self, attempt: Attempt, spec: Option<engine::SequenceSpec>) -> Option<HostInput> {
+        let sent = spec.map(|spec| self.engine.send(engine::Command::Start(spec)));
+        (!matches!(sent, Some(Ok(())))).then_some(stopped(attempt))
+    }
+
+    /// An engine that takes no command holds nothing either: its end is its own event. A full queue cannot be: slots bound what may be
+    /// in it.
+    fn command(
+        &self,
+        attempt: Attempt,
+        command: impl FnOnce(engine::SequenceKey) -> engine::Command,
+    ) -> Option<HostInput> {
+        let key = self.contents.get(attempt)?.key;
+        if let Err(error) = self.engine.send(command(key)) {
+            warn!(room = %attempt, %error, "the engine takes no command");
+        }
+        None
+    }
+
+    fn offer(&mut self, attempt: Attempt, blocks: &[BlockId]) -> HostInput {
+        let key = convert::transfer_key(attempt);
+        let capability: u128 = rand::random();
+        let offered = self.transfer.offer(Offer { key, capability, blocks: indices(blocks) });
+        let event = match (offered, self.contents.get_mut(attempt)) {
+            (Ok(()), Some(content)) => {
+                content.ticket = Some(Ticket {
+                    capability: capability.to_le_bytes(),
+                    source: self.transfer.address().0,
+                    blocks: u32::try_from(blocks.len()).unwrap_or(u32::MAX),
+                    positions: u32::try_from(content.work.tokens.len()).unwrap_or(u32::MAX),
+                });
+                TransferInput::Offered
+            }
+            (offered, _) => {
+                warn!(room = %attempt, error = ?offered.err(), "blocks cannot be offered");
+                TransferInput::Withdrawn
+            }
+        };
+        HostInput::Transfer { attempt, event }
+    }
+
+    fn read(&mut self, attempt: Attempt, from: u32, into: &[BlockId]) -> Option<HostInput> {
+        let now = self.clock.now();
+        let content = self.contents.get_mut(attempt)?;
+        let Some(ticket) = &content.ticket else { return Some(read_failed(attempt)) };
+        let id = ReadId(self.next_read);
+        self.next_read += 1;
+        let read = Read {
+            id,
+            key: convert::transfer_key(attempt),
+            capability: u128::from_le_bytes(ticket.capability),
+            source: kv::SourceAddress(ticket.source.clone()),
+            from,
+            into: indices(into),
+        };
+        content.pull_began = Some(now);
+        match self.transfer.read(read) {
+            Ok(()) => {
+                self.reads.insert(id, attempt);
+                None
+            }
+            Err(error) => {
+                warn!(room = %attempt, %error, "a read cannot be started");
+                Some(read_failed(attempt))
+            }
+        }
+    }
+
+    fn tell(&mut self, attempt: Attempt, message: ToOwner) {
+        let gateway = attempt.room.gateway;
+        let key = convert::room_key(attempt);
+        let frame = match message {
+            ToOwner::Tokens { from, count } => {
+                if let Some(content) = self.contents.get_mut(attempt) {
+                    let tokens = content.tell(attempt, from, count);
+                    self.outbox.tokens(gateway, tokens);
+                }
+                return;
+            }
+            ToOwner::Finished { finish, answered } => {
+                let finish = Some(convert::finish_to_wire(finish));
+                let tokens = wire::RoomTokens { key, from: answered, tokens: Vec::new(), finish };
+                return self.outbox.tokens(gateway, tokens);
+            }
+            ToOwner::Reserved { cached_blocks } => ToGateway::Reserved { key, cached_blocks },
+            ToOwner::Refused(why) => ToGateway::Refused { key, why: convert::refusal_to_wire(why) },
+            ToOwner::Progress { positions } => ToGateway::Progress { key, positions },
+            ToOwner::Published => match self.contents.get(attempt).and_then(|content| content.ticket.clone()) {
+                Some(ticket) => ToGateway::Published { key, ticket },
+                None => return,
+            },
+            ToOwner::Pulled => self.pulled(attempt),
+            ToOwner::Failed(why) => ToGateway::Failed { key, why: convert::attempt_error_to_wire(why) },
+            ToOwner::Closed => ToGateway::Closed { key },
+        };
+        self.outbox.send(gateway, frame);
+    }
+
+    fn pulled(&self, attempt: Attempt) -> ToGateway {
+        let content = self.contents.get(attempt);
+        let stats = content.and_then(|content| content.pull);
+        let began = content.and_then(|content| content.pull_began);
+        ToGateway::Pulled {
+            key: convert::room_key(attempt),
+            bytes: stats.map_or(0, |stats| stats.bytes),
+            descriptors: stats.map_or(0, |stats| stats.descriptors),
+            micros: began.map_or(0, |began| (self.clock.now() - began).micros),
+            transport: stats.map_or("none", |stats| stats.transport).to_owned(),
+        }
+    }
+
+    fn answer_digest(&mut self, gateway: NodeId, n: u64, held: &[Attempt]) {
+        let now = self.clock.now();
+        let held = held.iter().filter_map(|attempt| self.host.stay(*attempt)).map(|stay| convert::held(&stay, now));
+        let held = held.collect();
+        let stats = self.stats();
+        self.outbox.send(gateway, ToGateway::HeartbeatAck { n, held, stats });
+    }
+}
+
+fn indices(blocks: &[BlockId]) -> Vec<u32> {
+    blocks.iter().map(|block| block.0).collect()
+}
+
+fn stopped(attempt: Attempt) -> HostInput {
+    HostInput::Engine { attempt, event: EngineInput::Stopped }
+}
+
+fn read_failed(attempt: Attempt) -> HostInput {
+    HostInput::Transfer { attempt, event: TransferInput::ReadEnded { ok: false } }
+}

@@ -1,0 +1,127 @@
+//! Building a worker: engine thread, transfer thread, dialer, and the actor's state around them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::{Backend, EngineConfig, KvPool};
+use kv::KvTransfer;
+use mesh::{Dialer, LinkEvent, Target, WorkerLinks, WorkerSide};
+use ractor::{ActorProcessingErr, ActorRef};
+use room::{Host, HostLimits, HostSpec, NodeId};
+use wire::{Hello, Role};
+
+use super::content::Contents;
+use super::outbox::Outbox;
+use super::state::State;
+use super::WorkerMessage;
+use crate::alarm::Alarm;
+use crate::clock::Clock;
+use crate::convert::count;
+
+/// Makes the transfer for a pool; its events go to the sink.
+pub type BuildTransfer =
+    Box<dyn FnOnce(Arc<KvPool>, kv::EventSink) -> Result<Arc<dyn KvTransfer>, String> + Send>;
+
+/// What a worker is made of.
+pub struct WorkerSpec {
+    /// Its name, for people; unique among the workers of a gateway.
+    pub name: String,
+    /// Its incarnation: new each time a worker is built.
+    pub node: NodeId,
+    /// What it does. Never [`Role::Gateway`].
+    pub role: Role,
+    /// Sequences in the engine at once.
+    pub slots: u32,
+    /// The device with the model on it.
+    pub backend: Box<dyn Backend>,
+    /// Names the backend's numerics, for people.
+    pub numerics: String,
+    /// How the engine batches; its limit on sequences is raised to `slots` where it is lower.
+    pub engine: EngineConfig,
+    /// How KV moves.
+    pub transfer: BuildTransfer,
+    /// How long things may take on this worker.
+    pub limits: HostLimits,
+    /// Where to dial from.
+    pub endpoint: quinn::Endpoint,
+    /// How to dial.
+    pub client: quinn::ClientConfig,
+    /// The gateways.
+    pub gateways: Vec<Target>,
+    /// Times and limits of the links.
+    pub mesh: mesh::Config,
+    /// The node's clock.
+    pub clock: Clock,
+}
+
+/// Brings the links' events into the worker's mailbox.
+struct Inward(ActorRef<WorkerMessage>);
+
+impl WorkerLinks for Inward {
+    fn event(&self, event: LinkEvent<WorkerSide>) {
+        let message = match event {
+            LinkEvent::Up { link, peer } => WorkerMessage::LinkUp { gateway: NodeId(peer.epoch), link },
+            LinkEvent::Frame { link, frame } => WorkerMessage::Frame { gateway: NodeId(link.epoch), frame },
+            LinkEvent::Down { link, why } => WorkerMessage::LinkDown { gateway: NodeId(link.epoch), why },
+        };
+        tell(&self.0, message);
+    }
+}
+
+/// An actor that is gone has taken its links, its engine and its transfer along.
+fn tell(worker: &ActorRef<WorkerMessage>, message: WorkerMessage) {
+    let _ = worker.cast(message);
+}
+
+/// Starts everything and gives the actor's state.
+pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Result<State, ActorProcessingErr> {
+    let model = spec.backend.spec().clone();
+    let pool = spec.backend.pool();
+    let shape = pool.shape();
+    let worker = myself.clone();
+    let kv_events = Arc::new(move |event| tell(&worker, WorkerMessage::Kv(event)));
+    let transfer = (spec.transfer)(Arc::clone(&pool), kv_events)?;
+    let worker = myself.clone();
+    let engine_events = Arc::new(move |event| tell(&worker, WorkerMessage::Engine(event)));
+    let engine = EngineConfig { max_sequences: spec.engine.max_sequences.max(spec.slots), ..spec.engine };
+    let engine = engine::start(spec.backend, engine, engine_events)?;
+    let host = Host::new(HostSpec {
+        block_tokens: count(shape.block_tokens),
+        blocks: shape.blocks,
+        slots: spec.slots,
+        mixed: spec.role == Role::Mixed,
+        limits: spec.limits,
+    });
+    let hello = Hello {
+        min_version: wire::MIN_VERSION,
+        max_version: wire::VERSION,
+        node: spec.name.clone(),
+        epoch: spec.node.0,
+        role: spec.role,
+        model: model.name,
+        layout_hash: model.layout_hash,
+        block_tokens: count(shape.block_tokens),
+        blocks: shape.blocks,
+        slots: spec.slots,
+        context_tokens: model.context_tokens,
+        kv_address: transfer.address().0,
+        numerics: spec.numerics,
+        faults: cfg!(feature = "faults"),
+    };
+    let links = Arc::new(Inward(myself.clone()));
+    let dialer = Dialer::start(spec.endpoint, spec.client, spec.gateways, hello, links, spec.mesh);
+    let worker = myself.clone();
+    Ok(State {
+        name: spec.name,
+        clock: spec.clock,
+        host,
+        contents: Contents::default(),
+        engine,
+        transfer,
+        reads: BTreeMap::new(),
+        next_read: 1,
+        outbox: Outbox::default(),
+        alarm: Alarm::spawn(spec.clock, move || tell(&worker, WorkerMessage::Deadline)),
+        _dialer: dialer,
+    })
+}

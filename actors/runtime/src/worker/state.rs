@@ -1,0 +1,193 @@
+//! A worker's state, and how what happens around it becomes inputs of its host.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::{EngineEvent, EngineHandle, StepReport, TokenEvent};
+use kv::{KvEvent, KvTransfer, ReadId};
+use mesh::Dialer;
+use room::{Attempt, EngineInput, FromOwner, Host, HostInput, NodeId, TransferInput};
+use tracing::{debug, error, info};
+use wire::{ToWorker, TokenOut, WorkerStats};
+
+use super::content::Contents;
+use super::outbox::Outbox;
+use crate::alarm::Alarm;
+use crate::clock::Clock;
+use crate::convert;
+
+/// Everything the worker's actor owns.
+pub(crate) struct State {
+    pub(super) name: String,
+    pub(super) clock: Clock,
+    pub(super) host: Host,
+    pub(super) contents: Contents,
+    pub(super) engine: EngineHandle,
+    pub(super) transfer: Arc<dyn KvTransfer>,
+    pub(super) reads: BTreeMap<ReadId, Attempt>,
+    pub(super) next_read: u64,
+    pub(super) outbox: Outbox,
+    pub(super) alarm: Alarm,
+    /// Dropped with the state: the links end, and every gateway fences this worker.
+    pub(super) _dialer: Dialer,
+}
+
+impl State {
+    /// A frame from a gateway. The gateway is the link's, whatever the frame says.
+    pub(super) fn frame(&mut self, gateway: NodeId, frame: ToWorker) {
+        match frame {
+            ToWorker::Heartbeat { n, open } => {
+                let open = open.into_iter().map(|key| convert::attempt(gateway, key)).collect();
+                self.feed(HostInput::Digest { gateway, n, open });
+            }
+            ToWorker::Reserve { key, work, deadline_ms } => {
+                self.open(convert::attempt(gateway, key), work, deadline_ms, FromOwner::Reserve);
+            }
+            ToWorker::Prefill { key, work, deadline_ms } => {
+                self.open(convert::attempt(gateway, key), work, deadline_ms, FromOwner::Prefill);
+            }
+            ToWorker::Pull { key, ticket, first } => self.pull(convert::attempt(gateway, key), ticket, first),
+            ToWorker::Release { key } => self.owner(convert::attempt(gateway, key), FromOwner::Release),
+            ToWorker::Close { key } => self.owner(convert::attempt(gateway, key), FromOwner::Close),
+            ToWorker::Goodbye { reason } => info!(worker = self.name, %gateway, reason, "the gateway says goodbye"),
+        }
+    }
+
+    fn owner(&mut self, attempt: Attempt, message: FromOwner) {
+        self.feed(HostInput::Owner { attempt, message });
+    }
+
+    fn open(
+        &mut self,
+        attempt: Attempt,
+        work: wire::Work,
+        deadline_ms: u64,
+        message: impl FnOnce(room::Job) -> FromOwner,
+    ) {
+        let spec = self.host.spec();
+        let sizes = convert::work_to_host(&work, spec.block_tokens, self.clock.now(), deadline_ms);
+        self.contents.open(attempt, work);
+        self.owner(attempt, message(sizes));
+        if self.host.stay(attempt).is_none() {
+            self.contents.forget(attempt);
+        }
+    }
+
+    fn pull(&mut self, attempt: Attempt, ticket: wire::Ticket, first: Vec<TokenOut>) {
+        let sampled = u32::try_from(first.len()).unwrap_or(u32::MAX);
+        if let Some(content) = self.contents.get_mut(attempt)
+            && content.ticket.is_none()
+        {
+            content.ticket = Some(ticket);
+            content.sampled_elsewhere = first;
+        }
+        self.owner(attempt, FromOwner::Pull { sampled });
+    }
+
+    /// An event of the engine's. `Err` when the engine is gone: the worker cannot go on as this incarnation.
+    pub(super) fn engine_event(&mut self, event: EngineEvent) -> Result<(), engine::DownReason> {
+        match event {
+            EngineEvent::Step(report) => self.step(report),
+            EngineEvent::Stopped { key } => self.engine_stopped(key),
+            EngineEvent::Refused { key, why } => {
+                debug!(worker = self.name, ?key, %why, "the engine refused a sequence");
+                self.engine_stopped(key);
+            }
+            EngineEvent::Down { why } => {
+                error!(worker = self.name, %why, "the engine is down");
+                self.feed(HostInput::EngineDown);
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+
+    fn engine_stopped(&mut self, key: engine::SequenceKey) {
+        if let Some(attempt) = self.contents.attempt(key) {
+            self.feed(HostInput::Engine { attempt, event: EngineInput::Stopped });
+        }
+    }
+
+    /// One step: first how far each sequence is, then what was sampled, then who needs room. Told to the gateways as one frame each.
+    fn step(&mut self, report: StepReport) {
+        for (key, positions) in report.computed {
+            self.engine_input(key, EngineInput::Computed { positions });
+        }
+        for token in report.tokens {
+            self.sampled(token);
+        }
+        for (key, n) in report.wants {
+            self.engine_input(key, EngineInput::NeedBlocks { n });
+        }
+        self.settle();
+    }
+
+    fn engine_input(&mut self, key: engine::SequenceKey, event: EngineInput) {
+        if let Some(attempt) = self.contents.attempt(key) {
+            let now = self.clock.now();
+            self.host.handle_input(now, HostInput::Engine { attempt, event });
+        }
+    }
+
+    /// The end token says that the answer is whole; it is no part of it.
+    fn sampled(&mut self, event: TokenEvent) {
+        let finish = event.finish.map(convert::finish_from_engine);
+        let is_end = event.finish == Some(engine::FinishReason::Stop);
+        let Some(attempt) = self.contents.attempt(event.key) else { return };
+        if let Some(content) = self.contents.get_mut(attempt)
+            && !is_end
+        {
+            content.untold.push(convert::token_out(event.token, event.logprobs));
+        }
+        let count = u32::from(!is_end);
+        self.engine_input(event.key, EngineInput::Sampled { count, finish });
+    }
+
+    /// An event of the transfer's.
+    pub(super) fn kv_event(&mut self, event: KvEvent) {
+        let (attempt, event) = match event {
+            KvEvent::Withdrawn { key } => (convert::attempt_of_transfer(key), TransferInput::Withdrawn),
+            KvEvent::ReadEnded { id, result } => {
+                let Some(attempt) = self.reads.remove(&id) else { return };
+                let ok = result.is_ok();
+                match result {
+                    Ok(stats) => {
+                        if let Some(content) = self.contents.get_mut(attempt) {
+                            content.pull = Some(stats);
+                        }
+                    }
+                    Err(error) => info!(worker = self.name, room = %attempt, %error, "a pull ended without the KV"),
+                }
+                (attempt, TransferInput::ReadEnded { ok })
+            }
+        };
+        self.feed(HostInput::Transfer { attempt, event });
+    }
+
+    /// A deadline of the host's has come.
+    pub(super) fn deadline(&mut self) {
+        let now = self.clock.now();
+        self.host.handle_timeout(now);
+        self.settle();
+    }
+
+    /// What every heartbeat tells of this worker.
+    pub(super) fn stats(&self) -> WorkerStats {
+        let occupancy = self.host.occupancy();
+        let totals = self.transfer.totals();
+        WorkerStats {
+            blocks_total: occupancy.total,
+            blocks_free: occupancy.free,
+            blocks_cached: occupancy.cached,
+            blocks_leased: occupancy.leased,
+            blocks_quarantined: occupancy.quarantined,
+            slots_total: self.host.spec().slots,
+            slots_used: self.host.slots_used(),
+            prefill_backlog_tokens: self.host.prefill_backlog(),
+            draining: self.host.is_draining(),
+            kv_bytes_in: totals.bytes_in,
+            kv_bytes_out: totals.bytes_out,
+            kv_transport: totals.transport.to_owned(),
+        }
+    }
+}
