@@ -21,6 +21,9 @@
 //! Tasks and their fates: a [`Listener`] and a [`Dialer`] own one task each, which owns one task per link (or per
 //! attempt at one); each link owns a keeper, which does no I/O and holds its timers. Ending an owner ends what it owns.
 
+/// Whether this build has fault switches: what a node's hello says of itself.
+pub const FAULTS: bool = cfg!(feature = "faults");
+
 mod config;
 mod endpoint;
 #[cfg(feature = "faults")]

@@ -121,6 +121,7 @@ async fn accept(
         lease_ms: ms(config.lease),
     });
     let new = NewLink {
+        number: shared.last_number.fetch_add(1, Ordering::Relaxed) + 1,
         node: caller.hello.node.clone(),
         epoch: caller.hello.epoch,
         version,

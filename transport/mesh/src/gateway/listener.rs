@@ -23,6 +23,7 @@ pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) links: Arc<dyn GatewayLinks>,
     pub(super) registry: Arc<Registry>,
+    pub(super) last_number: AtomicU64,
     pub(super) counts: Counts,
 }
 
@@ -63,12 +64,14 @@ impl Listener {
         config: Config,
     ) -> Self {
         let registry = Arc::default();
+        let (last_number, counts) = (AtomicU64::new(0), Counts::default());
         let shared = Arc::new(Shared {
             node,
             config,
             links,
             registry,
-            counts: Counts::default(),
+            last_number,
+            counts,
         });
         let stop = CancellationToken::new();
         let task = tokio::spawn(listen(endpoint.clone(), Arc::clone(&shared), stop.clone()));

@@ -17,9 +17,6 @@ use crate::config::Config;
 use crate::link::stats::Counters;
 use crate::link::{CLOSED, DownReason, LinkId, LinkStats};
 
-/// Numbers of links. One sequence for the process, so that no two links of any two nodes in it look alike.
-static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
-
 /// Why a frame was not queued.
 #[derive(Clone, Eq, PartialEq, Debug, thiserror::Error)]
 pub enum SendError {
@@ -66,6 +63,8 @@ pub(crate) struct Core {
 /// What a link is made of.
 #[derive(Debug)]
 pub(crate) struct NewLink {
+    /// Its number.
+    pub(crate) number: u64,
     /// The peer's name.
     pub(crate) node: String,
     /// The peer's incarnation.
@@ -82,10 +81,9 @@ impl Core {
     /// A link, and the end of its queue that its writer takes from.
     pub(crate) fn new(new: NewLink, config: &Config) -> (Arc<Self>, mpsc::Receiver<EncodedFrame>) {
         let (queue, waiting) = mpsc::channel(config.queue_frames.max(1));
-        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let core = Self {
             id: LinkId {
-                number,
+                number: new.number,
                 epoch: new.epoch,
             },
             node: new.node,

@@ -26,7 +26,7 @@ pub trait Side: Debug + Send + Sync + 'static {
 /// One incarnation of a link.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
 pub struct LinkId {
-    /// Ascending within the process, over all its links.
+    /// Ascending within its listener or dialer, from 1.
     pub number: u64,
     /// The peer's incarnation.
     pub epoch: u64,

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quinn::{Connection, RecvStream, SendStream};
@@ -135,6 +136,7 @@ async fn linked(shared: &Arc<Shared>, address: SocketAddr, accepted: Accepted) -
         ack,
     } = accepted;
     let new = NewLink {
+        number: shared.last_number.fetch_add(1, Ordering::Relaxed) + 1,
         node: ack.node.clone(),
         epoch: ack.epoch,
         version: ack.version,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use quinn::{ClientConfig, Endpoint};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
@@ -25,6 +26,7 @@ pub(super) struct Shared {
     pub(super) links: Arc<dyn WorkerLinks>,
     pub(super) config: Config,
     pub(super) board: Board,
+    pub(super) last_number: AtomicU64,
     pub(super) stop: CancellationToken,
 }
 
@@ -46,7 +48,7 @@ impl Dialer {
         links: Arc<dyn WorkerLinks>,
         config: Config,
     ) -> Self {
-        let (board, stop) = (Board::default(), CancellationToken::new());
+        let (board, last_number, stop) = (Board::default(), AtomicU64::new(0), CancellationToken::new());
         let shared = Arc::new(Shared {
             endpoint,
             client,
@@ -54,6 +56,7 @@ impl Dialer {
             links,
             config,
             board,
+            last_number,
             stop,
         });
         let task = tokio::spawn(follow(Arc::clone(&shared), targets));

@@ -11,5 +11,6 @@ mod hello;
 mod hostile;
 mod net;
 mod nodes;
+mod repeat;
 mod silence;
 mod sockets;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, UdpPoller};
+use tokio::time::Instant;
 
 const LATENCY: Duration = Duration::from_millis(1);
 
@@ -19,10 +20,14 @@ struct Inbox {
     waker: Option<Waker>,
 }
 
+/// One packet that was sent: when, whence, whither, how long.
+pub(crate) type Sent = (Duration, SocketAddr, SocketAddr, usize);
+
 #[derive(Debug, Default)]
 struct State {
     inboxes: BTreeMap<SocketAddr, Arc<Mutex<Inbox>>>,
     cut: BTreeSet<(SocketAddr, SocketAddr)>,
+    sent: Vec<(Instant, SocketAddr, SocketAddr, usize)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -32,14 +37,18 @@ impl Net {
     /// An endpoint at this address. A later one takes the address over, as a restarted process does.
     pub(crate) fn endpoint(&self, address: SocketAddr, server: Option<ServerConfig>) -> Endpoint {
         let inbox = Arc::<Mutex<Inbox>>::default();
+        // Connection ids and the like: a simulation must be able to repeat.
+        let mut seed = [0; 32];
+        seed[..2].copy_from_slice(&address.port().to_le_bytes());
+        let mut config = EndpointConfig::default();
+        config.rng_seed(Some(seed));
         self.0.lock().unwrap().inboxes.insert(address, Arc::clone(&inbox));
         let socket = Arc::new(Socket {
             net: self.clone(),
             address,
             inbox,
         });
-        Endpoint::new_with_abstract_socket(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime))
-            .unwrap()
+        Endpoint::new_with_abstract_socket(config, server, socket, Arc::new(TokioRuntime)).unwrap()
     }
 
     /// Loses everything from one address to another, or no more.
@@ -50,6 +59,14 @@ impl Net {
         } else {
             state.cut.remove(&(from, to));
         }
+    }
+
+    /// Every packet that was sent so far.
+    pub(crate) fn trace(&self, began: Instant) -> Vec<Sent> {
+        let sent = &self.0.lock().unwrap().sent;
+        sent.iter()
+            .map(|(at, from, to, bytes)| (*at - began, *from, *to, *bytes))
+            .collect()
     }
 
     /// One packet of anything, from anyone.
@@ -95,6 +112,8 @@ impl AsyncUdpSocket for Socket {
         let size = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         if !self.net.0.lock().unwrap().cut.contains(&(self.address, to)) {
             for packet in transmit.contents.chunks(size) {
+                let sent = (Instant::now(), self.address, to, packet.len());
+                self.net.0.lock().unwrap().sent.push(sent);
                 self.net.inject(self.address, to, packet.to_vec());
             }
         }
