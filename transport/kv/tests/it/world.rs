@@ -80,7 +80,7 @@ impl World {
         for block in 0..BLOCKS {
             source_memory.write_from(block, 0, &pattern(block)).unwrap();
         }
-        let source = make(source_memory.clone(), source_told.sink());
+        let source = make(source_memory, source_told.sink());
         let wrapped = |sink| Ok::<_, Infallible>(make(memory.clone(), sink));
         let Ok(reader) = Faulty::new(memory.clone(), told.sink(), wrapped);
         Self {
