@@ -33,9 +33,9 @@ const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Accepts until the doors close, then drains; returns the number of connections that had to be cut.
 pub(super) async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, mut hall: Hall) -> usize {
     let mut connections = JoinSet::new();
-    while let Some((permit, accepted)) = next(&listener, &mut hall, &mut connections).await {
+    while let Some(accepted) = next(&listener, &mut hall, &mut connections).await {
         match accepted {
-            Ok((stream, peer)) => {
+            Ok((stream, peer, permit)) => {
                 connections.spawn(connection(stream, peer, tls.clone(), hall.clone(), permit));
             }
             Err(error) => {
@@ -48,15 +48,16 @@ pub(super) async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, mut 
     drain(connections, &hall.limits).await
 }
 
-type Accepted = (OwnedSemaphorePermit, std::io::Result<(TcpStream, SocketAddr)>);
+type Accepted = std::io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)>;
 
 /// The next connection and its place; `None` when the doors close.
 async fn next(listener: &TcpListener, hall: &mut Hall, connections: &mut JoinSet<()>) -> Option<Accepted> {
     let places = Arc::clone(&hall.connections);
     let accept = async {
-        // First a place, then the connection: those without one wait in the backlog.
-        let permit = places.acquire_owned().await.ok()?;
-        Some((permit, listener.accept().await))
+        let (stream, peer) = listener.accept().await?;
+        // While this one waits for its place, the others wait in the backlog.
+        let permit = places.acquire_owned().await.map_err(std::io::Error::other)?;
+        Ok((stream, peer, permit))
     };
     let mut accept = pin!(accept);
     loop {
@@ -65,7 +66,7 @@ async fn next(listener: &TcpListener, hall: &mut Hall, connections: &mut JoinSet
             () = hall.closing() => return None,
             // Only to forget those that have ended.
             Some(_) = connections.join_next() => {}
-            accepted = &mut accept => return accepted,
+            accepted = &mut accept => return Some(accepted),
         }
     }
 }

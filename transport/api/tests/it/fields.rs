@@ -1,0 +1,365 @@
+//! Every field of a request: what is taken, what is refused, and by what name. Without a network.
+
+use std::time::Duration;
+
+use api::{GenerateRequest, Limits, Message, Prompt, Role, Sampling, router};
+use http::{Request, StatusCode, header};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::mock::{MockSubmit, hello};
+
+const CHAT: &str = "/v1/chat/completions";
+const COMPLETIONS: &str = "/v1/completions";
+
+async fn post(path: &str, body: String) -> (StatusCode, Value, Vec<GenerateRequest>) {
+    let mock = MockSubmit::new(hello);
+    let request: Request<axum::body::Body> = Request::post(path)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(body.into())
+        .unwrap();
+    let response = router(mock.clone(), Limits::default())
+        .oneshot(request)
+        .await
+        .unwrap();
+    let status = response.status();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let seen = mock.seen.lock().unwrap().clone();
+    (
+        status,
+        serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+        seen,
+    )
+}
+
+fn with(path: &str, more: &Value) -> String {
+    let mut body = match path {
+        CHAT => json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
+        _ => json!({"model": "m", "prompt": "hi"}),
+    };
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    body.to_string()
+}
+
+/// The request is refused, by the name of `param`, before the service hears of it.
+async fn refuses(path: &str, more: Value, param: &str) {
+    let (status, answer, seen) = post(path, with(path, &more)).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{more} gave {answer}");
+    assert_eq!(answer["error"]["param"], param, "{more} gave {answer}");
+    assert_eq!(answer["error"]["type"], "invalid_request_error");
+    let message = answer["error"]["message"].as_str().unwrap();
+    let leaf = param.rsplit('.').next().unwrap().split('[').next().unwrap();
+    assert!(
+        message.contains(leaf) || message.contains("stop string") || message.contains("prompt"),
+        "{message}"
+    );
+    assert!(seen.is_empty(), "{more} came through");
+}
+
+/// The request is taken; gives what the service sees.
+async fn takes(path: &str, more: Value) -> GenerateRequest {
+    let (status, answer, seen) = post(path, with(path, &more)).await;
+    assert_eq!(status, StatusCode::OK, "{more} gave {answer}");
+    seen.into_iter().next().unwrap()
+}
+
+#[tokio::test]
+async fn every_field_arrives() {
+    let more = json!({
+        "n": 3, "max_tokens": 5, "temperature": 0.5, "top_p": 0.25, "top_k": 40, "min_p": 0.125, "seed": 42,
+        "presence_penalty": -1.5, "frequency_penalty": 1.5, "stop": ["a", "b"], "ignore_eos": true, "timeout": 1.5,
+    });
+    let sampling = Sampling {
+        temperature: Some(0.5),
+        top_p: Some(0.25),
+        top_k: Some(40),
+        min_p: Some(0.125),
+        seed: Some(42),
+        presence_penalty: -1.5,
+        frequency_penalty: 1.5,
+    };
+    for path in [CHAT, COMPLETIONS] {
+        let seen = takes(path, more.clone()).await;
+        assert_eq!((seen.model.as_str(), seen.n, seen.max_tokens), ("m", 3, Some(5)));
+        assert_eq!(seen.sampling, sampling);
+        assert_eq!(seen.stop, ["a", "b"]);
+        assert!(seen.ignore_eos);
+        assert_eq!(seen.timeout, Duration::from_millis(1500));
+    }
+}
+
+#[tokio::test]
+async fn absent_fields_have_defaults() {
+    for more in [
+        json!({}),
+        json!({"n": null, "temperature": null, "stop": null, "seed": null, "tools": null}),
+    ] {
+        let seen = takes(CHAT, more).await;
+        assert_eq!(
+            (seen.n, seen.max_tokens, seen.logprobs, seen.ignore_eos),
+            (1, None, None, false)
+        );
+        assert_eq!(seen.sampling, Sampling::default());
+        assert!(seen.stop.is_empty());
+        assert_eq!(seen.timeout, Limits::default().default_timeout);
+        let message = Message {
+            role: Role::User,
+            content: "hi".to_owned(),
+            name: None,
+        };
+        assert_eq!(seen.prompt, Prompt::Chat(vec![message]));
+    }
+}
+
+#[tokio::test]
+async fn spellings_of_the_same() {
+    assert_eq!(
+        takes(CHAT, json!({"max_completion_tokens": 9})).await.max_tokens,
+        Some(9)
+    );
+    assert_eq!(
+        takes(CHAT, json!({"max_completion_tokens": 9, "max_tokens": 9}))
+            .await
+            .max_tokens,
+        Some(9)
+    );
+    assert_eq!(takes(CHAT, json!({"stop": "x"})).await.stop, ["x"]);
+    assert_eq!(takes(CHAT, json!({"top_k": -1})).await.sampling.top_k, Some(0));
+    assert_eq!(
+        takes(CHAT, json!({"seed": -1})).await.sampling.seed,
+        Some(u64::MAX)
+    );
+    assert_eq!(
+        takes(CHAT, json!({"seed": u64::MAX})).await.sampling.seed,
+        Some(u64::MAX)
+    );
+    assert_eq!(takes(CHAT, json!({"logprobs": true})).await.logprobs, Some(0));
+    assert_eq!(
+        takes(CHAT, json!({"logprobs": true, "top_logprobs": 20}))
+            .await
+            .logprobs,
+        Some(20)
+    );
+    assert_eq!(
+        takes(CHAT, json!({"logprobs": false, "top_logprobs": 0}))
+            .await
+            .logprobs,
+        None
+    );
+    assert_eq!(takes(COMPLETIONS, json!({"logprobs": 3})).await.logprobs, Some(3));
+    assert_eq!(takes(COMPLETIONS, json!({"logprobs": 0})).await.logprobs, Some(0));
+}
+
+#[tokio::test]
+async fn conversations() {
+    let messages = json!([
+        {"role": "developer", "content": "be brief"},
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "name": "eve"},
+        {"role": "assistant", "content": "c", "refusal": null, "tool_calls": null, "annotations": []},
+        {"role": "system", "content": ""},
+    ]);
+    let seen = takes(CHAT, json!({"messages": messages})).await;
+    let message = |role, content: &str, name: Option<&str>| Message {
+        role,
+        content: content.to_owned(),
+        name: name.map(str::to_owned),
+    };
+    let expected = vec![
+        message(Role::System, "be brief", None),
+        message(Role::User, "ab", Some("eve")),
+        message(Role::Assistant, "c", None),
+        message(Role::System, "", None),
+    ];
+    assert_eq!(seen.prompt, Prompt::Chat(expected));
+}
+
+#[tokio::test]
+async fn malformed_conversations() {
+    let check = |message: Value, param: &'static str| async move {
+        let good = json!({"role": "user", "content": "x"});
+        refuses(CHAT, json!({"messages": [good, message]}), param).await;
+    };
+    refuses(CHAT, json!({"messages": []}), "messages").await;
+    refuses(CHAT, json!({"messages": null}), "messages").await;
+    refuses(CHAT, json!({"messages": "hi"}), "messages").await;
+    check(json!({"role": "user"}), "messages[1].content").await;
+    check(json!({"role": "user", "content": 3}), "messages[1].content").await;
+    check(json!({"role": "tool", "content": "x"}), "messages[1].role").await;
+    check(json!({"content": "x"}), "messages[1]").await;
+    check(
+        json!({"role": "user", "content": "x", "mood": "bad"}),
+        "messages[1].mood",
+    )
+    .await;
+    check(
+        json!({"role": "assistant", "content": "", "tool_calls": [{}]}),
+        "messages[1].tool_calls",
+    )
+    .await;
+    let image = json!([{"type": "image_url", "image_url": {"url": "u"}}]);
+    check(
+        json!({"role": "user", "content": image}),
+        "messages[1].content[0].type",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn prompts() {
+    let check = |prompt: Value, expected: Prompt| async move {
+        assert_eq!(
+            takes(COMPLETIONS, json!({"prompt": prompt})).await.prompt,
+            expected
+        );
+    };
+    check(json!("text"), Prompt::Text("text".to_owned())).await;
+    check(json!(["text"]), Prompt::Text("text".to_owned())).await;
+    check(json!([1, 2]), Prompt::Tokens(vec![1, 2])).await;
+    check(json!([[3, 4]]), Prompt::Tokens(vec![3, 4])).await;
+    let (_, _, seen) = post(COMPLETIONS, with(COMPLETIONS, &json!({"prompt": [[1], [2, 3]]}))).await;
+    let prompts: Vec<Prompt> = seen.into_iter().map(|request| request.prompt).collect();
+    assert_eq!(prompts, [Prompt::Tokens(vec![1]), Prompt::Tokens(vec![2, 3])]);
+    for wrong in [
+        json!(null),
+        json!([]),
+        json!(7),
+        json!(["a", 1]),
+        json!(["a", [1]]),
+        json!({"a": 1}),
+    ] {
+        refuses(COMPLETIONS, json!({"prompt": wrong}), "prompt").await;
+    }
+    refuses(COMPLETIONS, json!({"prompt": [[]]}), "prompt[0]").await;
+    refuses(COMPLETIONS, json!({"prompt": [-1]}), "prompt[0]").await;
+    refuses(COMPLETIONS, json!({"prompt": ["a", "b"], "n": 65}), "prompt").await;
+}
+
+/// For both kinds of request, each of the list `good` is taken for the field, and each of `bad` refused.
+async fn range(name: &str, good: Value, bad: Value) {
+    for path in [CHAT, COMPLETIONS] {
+        for value in good.as_array().unwrap() {
+            takes(path, json!({name: value})).await;
+        }
+        for value in bad.as_array().unwrap() {
+            refuses(path, json!({name: value}), name).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn ranges_of_lengths_and_counts() {
+    range("n", json!([1, 128]), json!([0, 129, -1, 1.5, "1"])).await;
+    range("max_tokens", json!([1]), json!([0, -5, 5_000_000_000_u64])).await;
+    range("max_completion_tokens", json!([1]), json!([0])).await;
+    range("timeout", json!([0.001, 3600]), json!([0, -1, 3601, "1"])).await;
+    let stops = vec!["x"; 17];
+    range("stop", json!([[], ["x"]]), json!([stops, 3, [3]])).await;
+}
+
+#[tokio::test]
+async fn ranges_of_sampling() {
+    range("temperature", json!([0, 2]), json!([-0.1, 2.1, "hot"])).await;
+    range("top_p", json!([0.01, 1]), json!([0, 1.1, -1])).await;
+    range("top_k", json!([-1, 0, 5]), json!([-2, 1.5])).await;
+    range("min_p", json!([0, 1]), json!([-0.1, 1.1])).await;
+    range("presence_penalty", json!([-2, 2]), json!([-2.1, 2.1])).await;
+    range("frequency_penalty", json!([-2, 2]), json!([-2.1, 2.1])).await;
+    range("seed", json!([0]), json!([1.5, "1", 1e30])).await;
+    range("logit_bias", json!([{}]), json!([{"1": 1}])).await;
+}
+
+#[tokio::test]
+async fn kinds_of_values() {
+    range("model", json!(["x"]), json!([null, "", 1])).await;
+    range("stream", json!([false]), json!(["yes", 1])).await;
+    range("ignore_eos", json!([true]), json!(["yes"])).await;
+    range("store", json!([false]), json!([true])).await;
+    range("stream_options", json!([null]), json!([{"include_usage": true}])).await;
+    range("surprise", json!([]), json!([1, null])).await;
+}
+
+#[tokio::test]
+async fn fields_that_do_not_go_together() {
+    refuses(
+        CHAT,
+        json!({"max_tokens": 1, "max_completion_tokens": 2}),
+        "max_tokens",
+    )
+    .await;
+    refuses(CHAT, json!({"top_logprobs": 2}), "top_logprobs").await;
+    refuses(
+        CHAT,
+        json!({"logprobs": true, "top_logprobs": 21}),
+        "top_logprobs",
+    )
+    .await;
+    refuses(CHAT, json!({"logprobs": 1}), "logprobs").await;
+    refuses(COMPLETIONS, json!({"logprobs": 21}), "logprobs").await;
+    refuses(COMPLETIONS, json!({"echo": true, "logprobs": 1}), "echo").await;
+    refuses(COMPLETIONS, json!({"echo": true, "prompt": [1]}), "echo").await;
+    refuses(COMPLETIONS, json!({"best_of": 2}), "best_of").await;
+    refuses(COMPLETIONS, json!({"suffix": "x"}), "suffix").await;
+    refuses(COMPLETIONS, json!({"stop": [""]}), "stop[0]").await;
+    refuses(
+        CHAT,
+        json!({"stream": true, "stream_options": {"surprise": 1}}),
+        "stream_options.surprise",
+    )
+    .await;
+    takes(COMPLETIONS, json!({"best_of": 2, "n": 2, "suffix": ""})).await;
+}
+
+#[tokio::test]
+async fn what_would_change_the_answer_is_refused() {
+    refuses(CHAT, json!({"tools": [{"type": "function"}]}), "tools").await;
+    refuses(CHAT, json!({"tool_choice": "required"}), "tool_choice").await;
+    refuses(CHAT, json!({"functions": [{}]}), "functions").await;
+    refuses(
+        CHAT,
+        json!({"response_format": {"type": "json_object"}}),
+        "response_format",
+    )
+    .await;
+    refuses(CHAT, json!({"modalities": ["text", "audio"]}), "modalities").await;
+    refuses(CHAT, json!({"reasoning_effort": "high"}), "reasoning_effort").await;
+    refuses(
+        CHAT,
+        json!({"web_search_options": {"x": 1}}),
+        "web_search_options",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_changes_nothing_is_taken() {
+    let more = json!({
+        "user": "u", "metadata": {"a": "b"}, "store": false, "service_tier": "auto", "parallel_tool_calls": true,
+        "response_format": { "type": "text" }, "logit_bias": {}, "tools": [], "tool_choice": "none",
+        "modalities": ["text"], "safety_identifier": "s", "prompt_cache_key": "k", "prediction": null,
+    });
+    takes(CHAT, more).await;
+}
+
+#[tokio::test]
+async fn what_is_no_json_object_is_refused() {
+    for body in [
+        "",
+        "{",
+        "[]",
+        "3",
+        "{\"model\": \"m\",}",
+        "{\"model\": \"m\"} x",
+        "\u{0}",
+    ] {
+        let (status, answer, seen) = post(CHAT, body.to_owned()).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}");
+        assert!(
+            answer["error"]["message"].as_str().unwrap().contains("JSON"),
+            "{answer}"
+        );
+        assert!(seen.is_empty());
+    }
+}

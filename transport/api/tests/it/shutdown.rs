@@ -1,0 +1,82 @@
+//! Shutdown: nothing new, what is under way finishes, and what does not is cut.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use api::{DoorLimits, Drained, Limits};
+use http::Method;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use crate::harness::{PROTOCOLS, Server};
+use crate::mock::{Act, MockSubmit, done, hello, text};
+
+fn body() -> Value {
+    json!({"model": "m", "prompt": "x", "stream": true})
+}
+
+#[tokio::test]
+async fn what_is_under_way_finishes() {
+    for protocol in PROTOCOLS {
+        let (sender, receiver) = mpsc::channel(1);
+        let receiver = Mutex::new(Some(receiver));
+        let mock = MockSubmit::new(move |_| Act::Relay(receiver.lock().unwrap().take().unwrap()));
+        let mut server = Server::start(mock).await;
+        sender.send(text(0, "first")).await.unwrap();
+        let mut conn = server.connect(protocol).await;
+        let mut answer = conn.call(Method::POST, "/v1/completions", &body()).await.unwrap();
+        answer.read_until("first").await;
+        server.stop();
+        // Refused as soon as the listener is closed.
+        while TcpStream::connect(server.plain).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        for event in [text(0, "second"), done(0)] {
+            sender.send(event).await.unwrap();
+        }
+        let rest = answer.read_until("[DONE]").await;
+        assert!(rest.contains("second"), "{protocol:?}: {rest}");
+        drop((answer, conn));
+        assert_eq!(server.stopped().await, Drained { cut: 0 }, "{protocol:?}");
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_hold_it_up() {
+    let server = Server::start(MockSubmit::new(hello)).await;
+    let mut held = Vec::new();
+    for protocol in PROTOCOLS {
+        let mut conn = server.connect(protocol).await;
+        conn.call(Method::GET, "/health/live", &Value::Null)
+            .await
+            .unwrap()
+            .text()
+            .await;
+        held.push(conn);
+    }
+    assert_eq!(server.stopped().await, Drained { cut: 0 });
+}
+
+#[tokio::test]
+async fn what_does_not_finish_is_cut() {
+    let doors = DoorLimits {
+        drain: Duration::from_millis(100),
+        ..DoorLimits::default()
+    };
+    for protocol in PROTOCOLS {
+        let mock = MockSubmit::new(|_| Act::Hang(vec![text(0, "first")]));
+        let server = Server::with(mock.clone(), Limits::default(), doors.clone()).await;
+        let mut conn = server.connect(protocol).await;
+        let mut answer = conn.call(Method::POST, "/v1/completions", &body()).await.unwrap();
+        answer.read_until("first").await;
+        assert_eq!(server.stopped().await, Drained { cut: 1 }, "{protocol:?}");
+        mock.until_open(0).await;
+        // The client sees it broken off, not ended.
+        let mut last = answer.chunk().await;
+        while matches!(last, Ok(Some(_))) {
+            last = answer.chunk().await;
+        }
+        assert!(last.is_err(), "{protocol:?}");
+    }
+}
