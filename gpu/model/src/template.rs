@@ -1,7 +1,8 @@
 //! Chat templates: the Jinja text in a model file that turns messages into a prompt.
 //!
 //! A template is untrusted input. It can read nothing but what [`ChatTemplate::render`] gives it, and its work, its output and its
-//! recursion are bounded, so no template and no message can keep a thread.
+//! recursion are bounded, so no template and no message can keep a thread. (Not bounded is the memory of values inside a template
+//! that was written to exhaust it, by doubling a text over and over; contents of messages cannot cause that.)
 
 use std::io::{self, Write};
 
@@ -10,7 +11,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, co
 use serde::{Deserialize, Serialize};
 
 /// Steps of the template machine a rendering may take.
-const FUEL: u64 = 20_000_000;
+const FUEL: u64 = 2_000_000;
 /// Bytes a rendering may produce.
 const OUTPUT_BYTES: usize = 64 << 20;
 /// Nested macro calls and includes.

@@ -1,5 +1,6 @@
 //! What a user may name a model by.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -58,6 +59,21 @@ fn repository(text: &str) -> Option<ModelSource> {
     })
 }
 
+/// The way [`ModelSource::from_str`] reads it.
+impl fmt::Display for ModelSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Path(path) => path.display().fmt(f),
+            Self::HuggingFace { repo, file: None } => write!(f, "hf:{repo}"),
+            Self::HuggingFace {
+                repo,
+                file: Some(file),
+            } => write!(f, "hf:{repo}/{file}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,7 +86,15 @@ mod tests {
     }
 
     fn check(text: &str, expected: impl Into<Option<ModelSource>>) {
-        assert_eq!(text.parse().ok(), expected.into(), "{text}");
+        let source = text.parse::<ModelSource>().ok();
+        assert_eq!(source, expected.into(), "{text}");
+        if let Some(source) = source {
+            assert_eq!(
+                source.to_string().parse::<ModelSource>().ok(),
+                Some(source),
+                "{text}"
+            );
+        }
     }
 
     #[test]

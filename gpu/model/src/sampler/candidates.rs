@@ -25,9 +25,7 @@ impl Candidates {
     pub(super) fn choose(&mut self, logits: &[f32], sampling: &Sampling, random: f64) -> Option<Token> {
         let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         if !max.is_finite() {
-            // Plus infinity is all of the probability; minus infinity alone is none.
-            let certain = logits.iter().position(|&l| l == f32::INFINITY)?;
-            return Token::try_from(certain).ok();
+            return None;
         }
         let temperature = f64::from(sampling.temperature);
         self.list.clear();

@@ -38,15 +38,17 @@ impl Sampler {
     /// The token that follows `request.history`, whose position is therefore `history.len()`, and its log-probabilities when asked for.
     ///
     /// # Errors
-    /// When a logit is not a number, or no token is left to choose from.
+    /// When a logit is not a number or infinite, or no token is left to choose from.
     pub fn sample(
         &mut self,
         logits: &[f32],
         request: &SampleRequest<'_>,
     ) -> Result<(Token, Option<TokenLogprobs>), BackendError> {
-        if let Some(token) = logits.iter().position(|l| l.is_nan()) {
+        // Minus infinity is a token that the model rules out; the others are a device that failed.
+        if let Some(token) = logits.iter().position(|&l| l.is_nan() || l == f32::INFINITY) {
             return Err(BackendError(format!(
-                "the logit of token {token} is not a number"
+                "the logit of token {token} is {}",
+                logits[token]
             )));
         }
         let token = self.choose(logits, request)?;

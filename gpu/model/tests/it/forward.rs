@@ -1,6 +1,6 @@
 //! The forward pass on the naive device against the reference: first logits, a few greedy tokens, and the same however batched.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use engine::{Backend, BlockIndex, SampleRequest, Sampling, Slice, Token};
 use model::{Llama, Model, PoolOptions};
@@ -61,6 +61,12 @@ impl Runner {
     }
 }
 
+/// The default model on the naive device, loaded once for all tests.
+fn real() -> MutexGuard<'static, Runner> {
+    static RUNNER: LazyLock<Mutex<Runner>> = LazyLock::new(|| Mutex::new(Runner::new(&model())));
+    RUNNER.lock().unwrap()
+}
+
 /// The part of `history` from `start` on, sampled behind its end.
 fn slice<'a>(
     (history, start, blocks): (&'a [Token], usize, &'a [BlockIndex]),
@@ -99,7 +105,7 @@ fn check_logits(found: &[f32], expected: &Logits) {
 
 #[test]
 fn first_logits_and_tokens_are_the_references() {
-    let mut runner = Runner::new(&model());
+    let mut runner = real();
     let blocks: Vec<_> = (0..16).rev().collect();
     for case in cases::<Greedy>("greedy.json")
         .iter()
@@ -125,7 +131,7 @@ fn first_logits_and_tokens_are_the_references() {
 
 #[test]
 fn logits_do_not_depend_on_the_batch_or_the_chunks() {
-    let mut runner = Runner::new(&model());
+    let mut runner = real();
     let prompts: Vec<Vec<Token>> = cases::<Greedy>("greedy.json")
         .into_iter()
         .map(|c| c.ids)
@@ -146,7 +152,7 @@ fn logits_do_not_depend_on_the_batch_or_the_chunks() {
 
 #[test]
 fn wrong_slices_are_errors() {
-    let mut runner = Runner::new(&model());
+    let mut runner = real();
     let spec = runner.backend.spec().clone();
     assert_eq!(
         (spec.vocabulary, spec.context_tokens, spec.end_tokens),
