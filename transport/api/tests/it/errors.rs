@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::harness::{PROTOCOLS, Protocol, Server};
-use crate::mock::{Act, MockSubmit, failed, hello};
+use crate::mock::{Act, MockSubmit, failed, hello, text};
 
 fn body(stream: bool) -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": stream})
@@ -209,6 +209,25 @@ async fn the_deadline_holds_whatever_the_service_does() {
             assert_eq!(answer.json().await["error"]["code"], "deadline_exceeded");
             server.mock.until_open(0).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn the_deadline_ends_a_stream_that_has_begun() {
+    let server = Server::start(MockSubmit::new(|_| Act::Hang(vec![text(0, "a")]))).await;
+    for protocol in PROTOCOLS {
+        let body = json!({"model": "m", "prompt": "x", "stream": true, "timeout": 0.05});
+        let answer = server
+            .call(protocol, Method::POST, "/v1/completions", &body)
+            .await;
+        assert_eq!(answer.status, StatusCode::OK);
+        let events = answer.events().await;
+        assert_eq!(events.len(), 2, "{protocol:?}: {events:?}");
+        assert!(
+            events[1].contains("deadline_exceeded"),
+            "{protocol:?}: {events:?}"
+        );
+        server.mock.until_open(0).await;
     }
 }
 

@@ -363,3 +363,67 @@ async fn what_is_no_json_object_is_refused() {
         assert!(seen.is_empty());
     }
 }
+
+/// Whatever a field holds, the request is taken or refused by name; it never breaks the server.
+#[tokio::test]
+async fn no_value_of_any_field_is_a_server_error() {
+    let mut deep = json!(1);
+    for _ in 0..200 {
+        deep = json!([deep]);
+    }
+    let values = json!([
+        null, true, -1, 0, 1, 1e308, -1e308, i64::MIN, u64::MAX, "", "x", "\u{0}", [], [null], [[]], [{}], ["a", 1], {},
+        {"a": 1}, {"type": "text"}, deep,
+    ]);
+    let fields = [
+        "model",
+        "messages",
+        "prompt",
+        "n",
+        "stream",
+        "stream_options",
+        "max_tokens",
+        "max_completion_tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "seed",
+        "stop",
+        "presence_penalty",
+        "frequency_penalty",
+        "logprobs",
+        "top_logprobs",
+        "ignore_eos",
+        "timeout",
+        "echo",
+        "best_of",
+        "suffix",
+        "tools",
+        "tool_choice",
+        "functions",
+        "response_format",
+        "modalities",
+        "audio",
+        "logit_bias",
+        "store",
+        "user",
+        "metadata",
+        "unknown",
+    ];
+    for path in [CHAT, COMPLETIONS] {
+        for field in fields {
+            for value in values.as_array().unwrap() {
+                let (status, answer, _) = post(path, with(path, &json!({field: value}))).await;
+                let named = answer["error"]["param"]
+                    .as_str()
+                    .is_some_and(|param| !param.is_empty());
+                let refused = status == StatusCode::BAD_REQUEST && named;
+                assert!(
+                    status == StatusCode::OK || refused,
+                    "{field}: {value} gave {status} {answer}"
+                );
+            }
+        }
+    }
+}
