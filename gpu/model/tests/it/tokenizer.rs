@@ -1,11 +1,14 @@
 //! The tokenizer agrees with the reference on every string, and text comes back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::Detokenizer;
+use model::{Detokenizer, Gguf, Tokenizer};
 use proptest::prelude::*;
+use serde::Deserialize;
 
-use crate::reference::{Encoding, Greedy, cases, model};
+use crate::builder::Builder;
+use crate::reference::{Encoding, Greedy, cases, model, path};
 
 #[test]
 fn every_reference_string_has_the_reference_tokens() {
@@ -22,6 +25,57 @@ fn every_reference_string_has_the_reference_tokens() {
             case.text
         );
     }
+}
+
+/// A text and its tokens under another way of cutting texts into words.
+#[derive(Deserialize)]
+struct Words {
+    pre: String,
+    text: String,
+    ids: Vec<u32>,
+}
+
+/// A model file with the default model's vocabulary and the pre-tokenizer `pre`.
+fn with_words(pre: &str) -> Tokenizer {
+    let original = Gguf::open(&path()).unwrap();
+    let texts = |key: &str| -> Vec<String> {
+        original
+            .array(key)
+            .unwrap()
+            .iter()
+            .map(|v| v.as_text().unwrap().to_owned())
+            .collect()
+    };
+    let tokens = texts("tokenizer.ggml.tokens");
+    let kinds: Vec<i32> = (0..tokens.len()).map(|i| if i < 17 { 3 } else { 1 }).collect();
+    let bytes = Builder::default()
+        .text("tokenizer.ggml.model", "gpt2")
+        .text("tokenizer.ggml.pre", pre)
+        .texts("tokenizer.ggml.tokens", &tokens)
+        .texts("tokenizer.ggml.merges", &texts("tokenizer.ggml.merges"))
+        .i32s("tokenizer.ggml.token_type", &kinds)
+        .build();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    Tokenizer::from_gguf(&Gguf::open(file.path()).unwrap()).unwrap()
+}
+
+#[test]
+fn every_way_of_cutting_words_is_the_references() {
+    let mut tokenizers = BTreeMap::new();
+    for case in cases::<Words>("words.json") {
+        let tokenizer = tokenizers
+            .entry(case.pre.clone())
+            .or_insert_with(|| with_words(&case.pre));
+        assert_eq!(
+            tokenizer.encode(&case.text, true).unwrap(),
+            case.ids,
+            "{} {:?}",
+            case.pre,
+            case.text
+        );
+    }
+    assert_eq!(tokenizers.len(), 4);
 }
 
 #[test]

@@ -11,6 +11,7 @@ templates are rendered by Jinja2 itself.
 import hashlib
 import json
 import sys
+import unicodedata
 from pathlib import Path
 
 import regex
@@ -25,7 +26,15 @@ NEW_TOKENS = 64
 TOP = 64
 SAMPLE = 512
 HERE = Path(__file__).parent
-GPT2 = regex.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+MODERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+# How each kind of vocabulary cuts a text into words, one expression after the other.
+WORDS = {
+    "smollm": [r"\p{N}", GPT2],
+    "gpt-2": [GPT2],
+    "llama-bpe": [MODERN % "{1,3}"],
+    "qwen2": [MODERN % ""],
+}
 
 
 def field(reader, name):
@@ -43,7 +52,9 @@ def byte_names():
 class PlainBpe:
     """Byte-pair encoding as its definition reads: merge the pair of lowest rank until none is left."""
 
-    def __init__(self, tokens, merges, special):
+    def __init__(self, tokens, merges, special, pre="smollm"):
+        self.pre = pre
+        self.cuts = [regex.compile(cut) for cut in WORDS[pre]]
         self.ids = {t: i for i, t in enumerate(tokens)}
         self.rank = {tuple(m.split(" ")): i for i, m in enumerate(merges)}
         self.names = byte_names()
@@ -51,6 +62,8 @@ class PlainBpe:
 
     def word(self, word):
         parts = [self.names[b] for b in word.encode()]
+        if self.pre == "llama-bpe" and "".join(parts) in self.ids:
+            return [self.ids["".join(parts)]]
         while len(parts) > 1:
             best = min(zip(parts, parts[1:]), key=lambda p: self.rank.get(p, 1 << 30))
             if best not in self.rank:
@@ -67,8 +80,10 @@ class PlainBpe:
         return [self.ids[p] for p in parts]
 
     def plain(self, text):
-        pieces = [p for p in regex.split(r"(\p{N})", text) if p]
-        return [i for piece in pieces for word in GPT2.findall(piece) for i in self.word(word)]
+        pieces = [unicodedata.normalize("NFC", text) if self.pre == "qwen2" else text]
+        for cut in self.cuts:
+            pieces = [p for piece in pieces for p in regex.split(f"({cut.pattern})", piece) if p]
+        return [i for piece in pieces for i in self.word(piece)]
 
     def encode(self, text, special):
         if not special:
@@ -141,6 +156,11 @@ def main(path):
 
     write("tokenizer.json", {"sha256": sha, "cases": [
         {"text": t, "special": s, "ids": encode(t, s)} for t in STRINGS for s in ((True, False) if "<" in t else (True,))
+    ]})
+    # The same vocabulary, read in the other ways.
+    others = {pre: PlainBpe(tokens, merges, special, pre) for pre in WORDS}
+    write("words.json", {"sha256": sha, "cases": [
+        {"pre": pre, "text": t, "ids": bpe.encode(t, True)} for pre, bpe in others.items() for t in STRINGS
     ]})
     write("template.json", {"sha256": sha, "cases": [
         {"messages": m, "add_generation_prompt": g, "text": template.render(messages=m, add_generation_prompt=g)}
