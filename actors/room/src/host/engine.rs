@@ -19,7 +19,7 @@ impl Host {
         match (event, phase) {
             (EngineInput::Stopped, _) => self.on_stopped(now, attempt, phase),
             (EngineInput::Sampled { count, finish }, _) => {
-                self.on_sampled(now, attempt, phase, count, finish)
+                self.on_sampled(now, attempt, phase, count, finish);
             }
             // What a closing stay still computes is of no use to anybody.
             (_, Phase::Closing { .. }) => {}
@@ -38,22 +38,22 @@ impl Host {
     }
 
     fn on_sampled(&mut self, now: Time, attempt: Attempt, phase: Phase, count: u32, finish: Option<Finish>) {
-        let first_only = matches!(phase, Phase::Prefilling { whole: false });
-        if first_only || finish.is_some() {
+        let whole = self.stays.get(&attempt).is_some_and(|stay| stay.whole);
+        if !whole || finish.is_some() {
             self.ledger.release(attempt, Hold::Engine);
         }
         if let Phase::Closing { .. } = phase {
             return self.settle(now, attempt);
         }
         self.tell_tokens(attempt, count);
-        if let Phase::Prefilling { .. } = phase {
+        if phase == Phase::Prefilling {
             let positions = self.stays.get(&attempt).map_or(0, |stay| stay.positions);
             self.note_computed(attempt, positions);
         }
         match (finish, phase) {
             (Some(finish), _) => self.finish(now, attempt, finish),
-            (None, Phase::Prefilling { whole: false }) => self.publish(now, attempt),
-            (None, Phase::Prefilling { whole: true }) => {
+            (None, Phase::Prefilling) if !whole => self.publish(now, attempt),
+            (None, Phase::Prefilling) => {
                 self.enter(
                     now,
                     attempt,

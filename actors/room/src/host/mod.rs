@@ -36,18 +36,18 @@ mod command;
 mod config;
 mod counters;
 mod engine;
+mod growth;
 mod input;
 mod legal;
 mod opening;
 mod owner;
-mod room_for;
 mod stay;
 mod sweep;
 mod transfer;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::id::{Attempt, RoomId};
+use crate::id::{Attempt, Generation, RoomId};
 use crate::ledger::{Ledger, Occupancy};
 use crate::time::{Span, Time};
 
@@ -75,9 +75,10 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host with an empty pool and a running engine.
+    /// A host with an empty pool and a running engine. A block has at least one position.
     #[must_use]
-    pub fn new(spec: HostSpec) -> Self {
+    pub fn new(mut spec: HostSpec) -> Self {
+        spec.block_tokens = spec.block_tokens.max(1);
         Self {
             ledger: Ledger::new(spec.blocks, spec.limits.tombstones),
             spec,
@@ -242,12 +243,12 @@ impl Host {
         self.transitions.push_back(transition);
     }
 
-    /// The attempts of one room that are here.
+    /// The attempts of one room that are here, oldest generation first.
     fn of_room(&self, room: RoomId) -> Vec<Attempt> {
+        let all = [Generation(0), Generation(u32::MAX)].map(|generation| Attempt { room, generation });
         self.stays
-            .keys()
-            .filter(|attempt| attempt.room == room)
-            .copied()
+            .range(all[0]..=all[1])
+            .map(|(attempt, _)| *attempt)
             .collect()
     }
 }

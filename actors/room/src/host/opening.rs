@@ -2,7 +2,7 @@
 
 use crate::host::input::Job;
 use crate::host::stay::Stay;
-use crate::host::{Host, Phase, StayCause, StayPhase, StayTransition, ToOwner};
+use crate::host::{Host, StayCause, StayPhase, StayTransition, ToOwner};
 use crate::id::Attempt;
 use crate::ledger::{Ask, Hold};
 use crate::outcome::Refusal;
@@ -15,9 +15,8 @@ impl Host {
         match self.admit(attempt, job, first) {
             Ok(cached_blocks) => {
                 self.arrivals += 1;
-                let arrival = self.arrivals;
-                let grace = self.spec.limits.grace;
-                let stay = Stay::new(now, Phase::Reserved, job.deadline + grace, arrival, job, grace);
+                let whole = first == StayPhase::Reserved;
+                let stay = Stay::new(now, self.arrivals, job, whole, self.spec.limits.grace);
                 self.stays.insert(attempt, stay);
                 let to = Some(StayPhase::Reserved);
                 self.record(StayTransition {
@@ -27,10 +26,10 @@ impl Host {
                     to,
                     why: StayCause::Owner,
                 });
-                if first == StayPhase::Prefilling {
-                    self.start_prefill(now, attempt, false, StayCause::Owner);
-                } else {
+                if whole {
                     self.tell(attempt, ToOwner::Reserved { cached_blocks });
+                } else {
+                    self.start_prefill(now, attempt, StayCause::Owner);
                 }
             }
             Err(refusal) => {
@@ -89,7 +88,7 @@ impl Host {
         let reserved = first == StayPhase::Reserved;
         // Decode writes the KV of the token that prefill sampled at once, so it has the block for it from the start.
         let positions = if reserved {
-            job.max_positions.min(job.positions + 1)
+            job.max_positions.min(job.positions.saturating_add(1))
         } else {
             job.positions
         };

@@ -52,14 +52,15 @@ impl Host {
     fn act(&mut self, now: Time, attempt: Attempt, message: &FromOwner) {
         match message {
             FromOwner::Reserve(_) => {}
-            FromOwner::Prefill(_) => self.start_prefill(now, attempt, true, StayCause::Owner),
+            FromOwner::Prefill(_) => self.start_prefill(now, attempt, StayCause::Owner),
             FromOwner::Pull { sampled } => self.pull(now, attempt, *sampled),
             FromOwner::Release | FromOwner::Close => self.leave(now, attempt, true, StayCause::ClosedByOwner),
         }
     }
 
     /// Hands the prompt of a stay to the engine.
-    pub(super) fn start_prefill(&mut self, now: Time, attempt: Attempt, whole: bool, why: StayCause) {
+    pub(super) fn start_prefill(&mut self, now: Time, attempt: Attempt, why: StayCause) {
+        let whole = self.stays.get(&attempt).is_some_and(|stay| stay.whole);
         if !self.ledger.hold(attempt, Hold::Engine) {
             return;
         }
@@ -75,7 +76,7 @@ impl Host {
         self.enter(
             now,
             attempt,
-            Phase::Prefilling { whole },
+            Phase::Prefilling,
             self.spec.limits.prefill_no_progress,
             why,
         );

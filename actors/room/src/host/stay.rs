@@ -52,10 +52,7 @@ impl StayPhase {
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(super) enum Phase {
     Reserved,
-    /// `whole`: this worker was reserved too and gives the whole answer.
-    Prefilling {
-        whole: bool,
-    },
+    Prefilling,
     Published,
     Pulling,
     Decoding,
@@ -69,7 +66,7 @@ impl Phase {
     pub(super) fn kind(self) -> StayPhase {
         match self {
             Self::Reserved => StayPhase::Reserved,
-            Self::Prefilling { .. } => StayPhase::Prefilling,
+            Self::Prefilling => StayPhase::Prefilling,
             Self::Published => StayPhase::Published,
             Self::Pulling => StayPhase::Pulling,
             Self::Decoding => StayPhase::Decoding,
@@ -88,6 +85,8 @@ pub(super) struct Stay {
     pub(super) opened: Time,
     /// Counts arrivals here: who came later is evicted first.
     pub(super) arrival: u64,
+    /// Whether it was reserved, and gives the whole answer. If not, it gives the KV and the first token.
+    pub(super) whole: bool,
     /// When it ends at the latest: the request's deadline and some grace.
     pub(super) ends: Time,
     /// Positions whose KV is needed before this attempt samples its first token.
@@ -99,14 +98,17 @@ pub(super) struct Stay {
 }
 
 impl Stay {
-    pub(super) fn new(now: Time, phase: Phase, deadline: Time, arrival: u64, job: &Job, grace: Span) -> Self {
+    /// A reserved stay: until the request ends, it may wait for its owner.
+    pub(super) fn new(now: Time, arrival: u64, job: &Job, whole: bool, grace: Span) -> Self {
+        let ends = job.deadline + grace;
         Self {
-            phase,
+            phase: Phase::Reserved,
             since: now,
-            deadline,
+            deadline: ends,
             opened: now,
             arrival,
-            ends: job.deadline + grace,
+            whole,
+            ends,
             positions: job.positions,
             computed: 0,
             answered: job.delivered,

@@ -2,6 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod desk;
+mod host_kit;
+mod host_life;
+mod host_prop;
+mod host_table;
+mod host_world;
+mod ledger_ops;
+mod ledger_prop;
 mod restart;
 mod room_kit;
 mod room_life;
