@@ -14,4 +14,6 @@ mod room_kit;
 mod room_life;
 mod room_prop;
 mod room_table;
+mod together;
 mod watch;
+mod world;
