@@ -166,6 +166,8 @@ impl Feed {
                 })
             }
             Event::Failed { failure, .. } => {
+                let Failure { kind, phase, .. } = &failure;
+                tracing::info!(request_id = %self.request_id, ?kind, ?phase, "a request failed");
                 self.end();
                 Some(Step::Failed(failure))
             }
