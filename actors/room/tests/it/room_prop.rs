@@ -355,7 +355,7 @@ impl Watcher {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn every_room_checks_out(ops in proptest::collection::vec(op(), 0..60)) {

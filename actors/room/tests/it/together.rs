@@ -133,7 +133,7 @@ fn fault() -> impl Strategy<Value = (u64, Fault)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn whatever_is_lost_everything_comes_back(
