@@ -46,7 +46,7 @@ impl World {
                 } => self.desk.give_back(attempt, worker, credit),
                 Command::Send { to, attempt, order } => self.send_order(to, attempt, order),
                 Command::Deliver { .. } => {
-                    assert!(self.guests[index].answers.is_empty(), "{id}: late tokens")
+                    assert!(self.guests[index].answers.is_empty(), "{id}: late tokens");
                 }
                 Command::Fence { worker } => self.cut(worker),
                 Command::Answer(outcome) => self.guests[index].answers.push((self.now, outcome)),
