@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use wire::{EncodeError, EncodedFrame, Message};
 
 use crate::config::Config;
+use crate::link::lease::Lease;
 use crate::link::stats::Counters;
 use crate::link::{CLOSED, DownReason, LinkId, LinkStats};
 
@@ -42,7 +43,7 @@ pub(crate) struct Core {
     pub(crate) id: LinkId,
     pub(crate) node: String,
     pub(crate) version: u16,
-    pub(crate) lease: Duration,
+    pub(crate) lease: Lease,
     pub(crate) remote: SocketAddr,
     /// Until the link is over: it holds the socket open, and handles of a link may be kept for long.
     connection: Mutex<Option<Connection>>,
@@ -50,9 +51,6 @@ pub(crate) struct Core {
     queue: mpsc::Sender<EncodedFrame>,
     queued_bytes: AtomicUsize,
     queue_bytes: usize,
-    began: Instant,
-    /// Microseconds after `began` at which the last frame came.
-    heard: AtomicU64,
     why: OnceLock<DownReason>,
     /// The link is to end now.
     pub(crate) ending: CancellationToken,
@@ -88,15 +86,13 @@ impl Core {
             },
             node: new.node,
             version: new.version,
-            lease: new.lease,
+            lease: Lease::new(new.lease, Instant::now()),
             remote: new.connection.remote_address(),
             connection: Mutex::new(Some(new.connection)),
             counters: Counters::default(),
             queue,
             queued_bytes: AtomicUsize::new(0),
             queue_bytes: config.queue_bytes,
-            began: Instant::now(),
-            heard: AtomicU64::new(0),
             why: OnceLock::new(),
             ending: CancellationToken::new(),
             finishing: CancellationToken::new(),
@@ -130,37 +126,6 @@ impl Core {
     /// The first reason, or this one.
     pub(crate) fn reason_or(&self, why: DownReason) -> DownReason {
         self.why.get().cloned().unwrap_or(why)
-    }
-
-    /// A frame has come. `Err` if that was too late: the lease was over before.
-    pub(crate) fn hear(&self) -> Result<(), DownReason> {
-        self.check_silence()?;
-        self.heard.store(self.micros(), Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// `Err` if the lease is over.
-    pub(crate) fn check_silence(&self) -> Result<(), DownReason> {
-        let silence = Duration::from_micros(self.micros().saturating_sub(self.heard.load(Ordering::Relaxed)));
-        if silence > self.lease {
-            Err(DownReason::Silent {
-                silence,
-                lease: self.lease,
-            })
-        } else {
-            Ok(())
-        }
-    }
-
-    /// When the lease is over if nothing comes until then.
-    pub(crate) fn lease_end(&self) -> Instant {
-        // One more millisecond, the grain of timers: at that time the lease *is* over.
-        let heard = Duration::from_micros(self.heard.load(Ordering::Relaxed));
-        self.began + heard + self.lease + Duration::from_millis(1)
-    }
-
-    fn micros(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     fn enqueue(&self, frame: EncodedFrame) -> Result<(), SendError> {
@@ -242,7 +207,7 @@ impl<Out> Link<Out> {
     /// Silence that ends the link.
     #[must_use]
     pub fn lease(&self) -> Duration {
-        self.core.lease
+        self.core.lease.length()
     }
 
     /// Ends the link at once, whatever is queued: the fence. The peer is told if it can be; [`LinkEvent::Down`] follows

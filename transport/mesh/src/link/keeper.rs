@@ -23,11 +23,11 @@ pub(crate) async fn keep(core: Arc<Core>, beat: Option<(Duration, Beat)>) {
             // Beats that were missed are not made up for.
             next_beat = Instant::now() + *every;
         }
-        if let Err(silent) = core.check_silence() {
+        if let Err(silent) = core.lease.check(Instant::now()) {
             core.end(silent);
             return;
         }
-        let lease_end = core.lease_end();
+        let lease_end = core.lease.end();
         sleep_until(if beat.is_some() {
             next_beat.min(lease_end)
         } else {

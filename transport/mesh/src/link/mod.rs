@@ -3,6 +3,7 @@
 mod core;
 mod event;
 mod keeper;
+mod lease;
 mod reader;
 mod run;
 mod stats;

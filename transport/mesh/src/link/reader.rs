@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quinn::{ConnectionError, ReadExactError, RecvStream};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 use wire::{DecodeError, Header, HeaderError, Message, Payload};
 
@@ -81,7 +82,7 @@ pub(crate) async fn read_loop<In: Message>(
         if switch.cuts_in() {
             continue;
         }
-        if let Err(silent) = core.hear() {
+        if let Err(silent) = core.lease.renew(Instant::now()) {
             return silent;
         }
         core.counters.received(Header::BYTES + payload.as_bytes().len());
