@@ -60,8 +60,8 @@ pub enum HostInput {
 pub enum FromOwner {
     /// Grant blocks and a slot for decoding. Opens the stay.
     Reserve(Job),
-    /// Compute the prompt. Opens the stay, unless it is reserved here: then this worker also gives the whole answer,
-    /// with the work that was reserved.
+    /// Compute the prompt. Opens the stay, unless it is reserved here: then this worker, which is a mixed one, also gives
+    /// the whole answer, with the job that was reserved.
     Prefill(Job),
     /// Get the KV from where it was published, and decode.
     Pull {

@@ -52,7 +52,9 @@ impl Host {
     fn act(&mut self, now: Time, attempt: Attempt, message: &FromOwner) {
         match message {
             FromOwner::Reserve(_) => {}
-            FromOwner::Prefill(_) => self.start_prefill(now, attempt, StayCause::Owner),
+            FromOwner::Prefill(_) if self.spec.mixed => self.start_prefill(now, attempt, StayCause::Owner),
+            // The whole prompt may have been shared at the grant, and then nothing is left to sample from.
+            FromOwner::Prefill(_) => self.counters.out_of_order += 1,
             FromOwner::Pull { sampled } => self.pull(now, attempt, *sampled),
             FromOwner::Release | FromOwner::Close => self.leave(now, attempt, true, StayCause::ClosedByOwner),
         }

@@ -336,6 +336,11 @@ fn the_youngest_gives_way_to_itself() {
         &["tell 2#1: Failed Evicted", "stop engine 2#1"],
     );
     assert_eq!(w.phase(attempt(1, 1)), "Prefilling");
+    w.engine(attempt(2, 1), EngineInput::Stopped);
+    check(
+        &w.owner(attempt(3, 1), FromOwner::Reserve(job(3, 3))),
+        &["tell 3#1: Reserved, 0 cached"],
+    );
 }
 
 #[test]

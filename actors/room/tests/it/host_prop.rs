@@ -80,6 +80,12 @@ proptest! {
         prop_assert!(world.host.occupancy().is_quiescent(), "INV-08: {:?}", world.host.occupancy());
         prop_assert_eq!(world.host.poll_timeout(), None);
         prop_assert_eq!(world.host.slots_used(), 0);
+
+        // And nothing stands in the way of who comes next.
+        let next = Attempt { room: RoomId { gateway: GATEWAYS[0], seq: 99 }, generation: Generation::FIRST };
+        world.run(Op::Drain(false));
+        world.run(Op::Owner(next, FromOwner::Reserve(job(9, 20))));
+        prop_assert!(world.host.stay(next).is_some());
     }
 
     #[test]

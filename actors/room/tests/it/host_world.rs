@@ -33,6 +33,8 @@ pub(crate) struct World {
     at_work: BTreeMap<(Attempt, Hold), Toucher>,
     /// Sequences that leave the engine with their first token.
     first_only: BTreeSet<Attempt>,
+    /// Positions that each stay began with.
+    prompts: BTreeMap<Attempt, u32>,
     /// Index of the next token each owner expects, once it has seen one.
     expected: BTreeMap<Attempt, u32>,
     ended: BTreeSet<Attempt>,
@@ -62,6 +64,7 @@ impl World {
             now: at(0),
             at_work: BTreeMap::new(),
             first_only: BTreeSet::new(),
+            prompts: BTreeMap::new(),
             expected: BTreeMap::new(),
             ended: BTreeSet::new(),
         }
@@ -69,7 +72,13 @@ impl World {
 
     pub(crate) fn run(&mut self, op: Op) {
         match op {
-            Op::Owner(attempt, message) => self.feed(HostInput::Owner { attempt, message }),
+            Op::Owner(attempt, message) => {
+                let absent = self.host.stay(attempt).is_none();
+                if let (true, FromOwner::Reserve(job) | FromOwner::Prefill(job)) = (absent, &message) {
+                    self.prompts.insert(attempt, job.positions);
+                }
+                self.feed(HostInput::Owner { attempt, message });
+            }
             Op::Digest(gateway, open) => self.feed(HostInput::Digest { gateway, n: 1, open }),
             Op::GatewayLost(gateway) => self.feed(HostInput::GatewayLost { gateway }),
             Op::Engine(attempt, event) => self.engine(attempt, event),
@@ -109,7 +118,12 @@ impl World {
                 self.at_work.remove(&(attempt, Hold::Engine));
             }
             EngineInput::Stopped => drop(self.at_work.remove(&(attempt, Hold::Engine))),
-            EngineInput::Sampled { .. } | EngineInput::NeedBlocks { .. } => {}
+            // A sampled token says that all before it are computed: a prompt's blocks are written no more.
+            EngineInput::Sampled { .. } => {
+                let prompt = self.prompts.get(&attempt).copied().unwrap_or(0) / BLOCK_TOKENS;
+                toucher.done = toucher.done.max(prompt as usize);
+            }
+            EngineInput::NeedBlocks { .. } => {}
         }
         self.feed(HostInput::Engine { attempt, event });
     }
