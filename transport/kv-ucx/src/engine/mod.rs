@@ -73,7 +73,7 @@ pub(crate) struct Engine {
     now: Instant,
     /// Whether the thread itself had been held up at the last look at the clock.
     paused: bool,
-    /// Reads that stalled since the last message from anyone: two in a row mean that the worker itself is stuck.
+    /// Times that reads stalled since anything last came from anyone: two in a row mean that the worker itself is stuck.
     stalls: u32,
 }
 

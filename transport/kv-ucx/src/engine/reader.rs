@@ -127,6 +127,9 @@ impl Engine {
             return;
         };
         reading.progress = self.now;
+        if result.is_ok() {
+            self.stalls = 0;
+        }
         if let Some(endpoint) = self.endpoints.get_mut(&reading.ep) {
             endpoint.progress = self.now;
         }

@@ -1,6 +1,9 @@
 //! Deadlines: what makes no progress has its endpoint closed; an endpoint that does not end has the worker rebuilt.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use kv::ReadError;
 
@@ -10,6 +13,9 @@ use super::{Engine, EpId};
 const OWN_LIMITS: u32 = 8;
 /// Stalls in a row after which the worker itself is taken to be stuck.
 const MAX_STALLS: u32 = 2;
+/// Longest sleep with an endpoint open, and without.
+const SLEEP: Duration = Duration::from_millis(20);
+const IDLE_SLEEP: Duration = Duration::from_millis(100);
 
 impl Engine {
     /// Acts on every deadline that has passed.
@@ -27,23 +33,21 @@ impl Engine {
         let why = ReadError::NoProgress {
             ms: self.config.no_progress_ms,
         };
-        let mut stalled: Vec<EpId> = Vec::new();
+        let mut stalled = BTreeSet::new();
         for reading in self.reads.values_mut() {
             let Some(ep) = self.endpoints.get(&reading.ep).filter(|ep| ep.closing.is_none()) else {
                 continue;
             };
             if is_stalled(self.now, self.limit, reading.progress, ep.progress) {
                 reading.fail(why.clone());
-                stalled.push(reading.ep);
+                stalled.insert(reading.ep);
             }
         }
-        stalled.dedup();
+        // Several at once are one sign, as one network may have been cut.
+        self.stalls += u32::from(!stalled.is_empty());
+        let other = ReadError::SourceLost("another read on its endpoint made no progress".into());
         for ep in stalled {
-            self.stalls += 1;
-            self.close(
-                ep,
-                &ReadError::SourceLost("another read on its endpoint made no progress".into()),
-            );
+            self.close(ep, &other);
         }
     }
 
@@ -65,15 +69,11 @@ impl Engine {
         }
     }
 
-    /// How long the thread may sleep.
+    /// How long the thread may sleep. Not long even when it is idle: a wake-up that UCX forgets costs no more.
     pub(super) fn sleep_limit(&self) -> Duration {
-        let quiet = self.reads.is_empty()
-            && self.serves.is_empty()
-            && self.endpoints.values().all(|e| e.closing.is_none());
-        if quiet {
-            Duration::from_secs(1)
-        } else {
-            (self.limit / 8).clamp(Duration::from_millis(1), Duration::from_millis(50))
+        match self.endpoints.is_empty() {
+            true => IDLE_SLEEP,
+            false => (self.limit / 8).min(SLEEP),
         }
     }
 }
