@@ -68,9 +68,22 @@ pub(crate) fn answer(
     give_up_at: Instant,
     abort: Box<dyn Fn(AbortBy) + Send + Sync>,
 ) -> (AnswerSink, AnswerStream) {
-    let state = State { queue: VecDeque::new(), ended: vec![false; rooms] };
-    let shared = Arc::new(Shared { state: Mutex::new(state), ready: Notify::new() });
-    (AnswerSink(Arc::clone(&shared)), AnswerStream { shared, give_up_at, abort })
+    let state = State {
+        queue: VecDeque::new(),
+        ended: vec![false; rooms],
+    };
+    let shared = Arc::new(Shared {
+        state: Mutex::new(state),
+        ready: Notify::new(),
+    });
+    (
+        AnswerSink(Arc::clone(&shared)),
+        AnswerStream {
+            shared,
+            give_up_at,
+            abort,
+        },
+    )
 }
 
 impl AnswerSink {

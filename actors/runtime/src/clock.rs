@@ -14,13 +14,17 @@ impl Clock {
     /// A clock whose origin is now.
     #[must_use]
     pub fn start() -> Self {
-        Self { origin: Instant::now() }
+        Self {
+            origin: Instant::now(),
+        }
     }
 
     /// The time now.
     #[must_use]
     pub fn now(&self) -> Time {
-        Time { micros: u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX) }
+        Time {
+            micros: u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX),
+        }
     }
 
     /// The instant to sleep until for `time` to have come. Capped at a day ahead: nothing here waits longer.

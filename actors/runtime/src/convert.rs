@@ -3,17 +3,28 @@
 
 use std::time::Duration;
 
-use room::{Attempt, AttemptError, BlockHash, Finish, Generation, NodeId, PhaseKind, Refusal, RoomId, Span, Time};
+use room::{
+    Attempt, AttemptError, BlockHash, Finish, Generation, NodeId, PhaseKind, Refusal, RoomId, Span, Time,
+};
 use wire::{Held, RoomKey};
 
 /// A room's attempt as a link names it: the gateway is the link's.
 pub(crate) fn room_key(attempt: Attempt) -> RoomKey {
-    RoomKey { seq: attempt.room.seq, generation: attempt.generation.0 }
+    RoomKey {
+        seq: attempt.room.seq,
+        generation: attempt.generation.0,
+    }
 }
 
 /// An attempt named on the link of `gateway`.
 pub(crate) fn attempt(gateway: NodeId, key: RoomKey) -> Attempt {
-    Attempt { room: RoomId { gateway, seq: key.seq }, generation: Generation(key.generation) }
+    Attempt {
+        room: RoomId {
+            gateway,
+            seq: key.seq,
+        },
+        generation: Generation(key.generation),
+    }
 }
 
 /// An attempt as the data path names it.
@@ -27,8 +38,14 @@ pub(crate) fn transfer_key(attempt: Attempt) -> kv::TransferKey {
 
 /// And back.
 pub(crate) fn attempt_of_transfer(key: kv::TransferKey) -> Attempt {
-    let room = RoomId { gateway: NodeId(key.gateway), seq: key.seq };
-    Attempt { room, generation: Generation(key.generation) }
+    let room = RoomId {
+        gateway: NodeId(key.gateway),
+        seq: key.seq,
+    };
+    Attempt {
+        room,
+        generation: Generation(key.generation),
+    }
 }
 
 /// The sizes that a host decides by.
@@ -86,7 +103,10 @@ pub(crate) fn sampling_to_wire(sampling: &engine::Sampling) -> wire::Sampling {
 }
 
 pub(crate) fn token_out(token: u32, logprobs: Option<engine::TokenLogprobs>) -> wire::TokenOut {
-    let logprobs = logprobs.map(|logprobs| wire::Logprobs { sampled: logprobs.sampled, top: logprobs.top });
+    let logprobs = logprobs.map(|logprobs| wire::Logprobs {
+        sampled: logprobs.sampled,
+        top: logprobs.top,
+    });
     wire::TokenOut { token, logprobs }
 }
 

@@ -22,7 +22,8 @@ mod worker;
 pub use answer::AnswerEvent;
 pub use clock::Clock;
 pub use gateway::{
-    Answer, Counts, GatewayHandle, GatewaySpec, Job, Peer, Refused, RoomView, WorkerState, attempt_error, labels,
+    Answer, Counts, GatewayHandle, GatewaySpec, Job, Peer, Refused, RoomView, WorkerState, attempt_error,
+    labels,
 };
 pub use node::{Node, StartError};
 pub use pool::BuildWorker;

@@ -3,13 +3,19 @@
 //! A gateway's failure, or a pool that gave up, ends the node, and with it the process: whoever runs the process starts it anew, under
 //! new names, and every peer's lease on it has ended by then.
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use std::time::Duration;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef, RactorErr, SupervisionEvent};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 use tracing::error;
 
 use crate::clock::Clock;
 use crate::gateway::{self, GatewayHandle, GatewaySpec};
 use crate::pool::{BuildWorker, Pool, PoolArguments, PoolMessage};
+
+/// How often a draining worker is asked what it has left.
+const DRAIN_POLL: Duration = Duration::from_millis(50);
 
 struct Root;
 
@@ -33,7 +39,9 @@ impl Actor for Root {
         ended: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         let why = match event {
-            SupervisionEvent::ActorTerminated(_, _, why) => why.unwrap_or_else(|| "a part of the node stopped".to_owned()),
+            SupervisionEvent::ActorTerminated(_, _, why) => {
+                why.unwrap_or_else(|| "a part of the node stopped".to_owned())
+            }
             SupervisionEvent::ActorFailed(_, why) => why.to_string(),
             _ => return Ok(()),
         };
@@ -64,8 +72,15 @@ impl Node {
     /// If its root actor cannot be started.
     pub async fn start() -> Result<Self, StartError> {
         let (sender, ended) = watch::channel(None);
-        let (root, _) = Actor::spawn(None, Root, sender).await.map_err(|why| StartError(why.to_string()))?;
-        Ok(Self { root, clock: Clock::start(), ended, pools: Vec::new() })
+        let (root, _) = Actor::spawn(None, Root, sender)
+            .await
+            .map_err(|why| StartError(why.to_string()))?;
+        Ok(Self {
+            root,
+            clock: Clock::start(),
+            ended,
+            pools: Vec::new(),
+        })
     }
 
     /// Starts the gateway.
@@ -81,19 +96,32 @@ impl Node {
     /// # Errors
     /// If the pool's actor cannot be started.
     pub async fn pool(&mut self, name: String, build: BuildWorker) -> Result<(), StartError> {
-        let arguments = PoolArguments { name, clock: self.clock, build };
+        let arguments = PoolArguments {
+            name,
+            clock: self.clock,
+            build,
+        };
         let spawned = Actor::spawn_linked(None, Pool, arguments, self.root.get_cell()).await;
         let (pool, _) = spawned.map_err(|why| StartError(why.to_string()))?;
         self.pools.push(pool);
         Ok(())
     }
 
-    /// Tells every worker to take no new rooms.
-    pub fn drain(&self) {
+    /// Tells every worker to take no new rooms, and waits until none of them has any left, for `grace` at most. Returns whether that
+    /// was so.
+    pub async fn drain_within(&self, grace: Duration) -> bool {
+        let give_up_at = Instant::now() + grace;
         for pool in &self.pools {
-            // A pool that is gone has no worker.
-            let _ = pool.cast(PoolMessage::Drain);
+            while Instant::now() < give_up_at {
+                match ractor::call_t!(pool, PoolMessage::Drain, 1_000) {
+                    Ok(0) => break,
+                    // It has rooms, or was busy: asked again. A pool that is gone has none.
+                    Ok(_) | Err(RactorErr::Timeout) => sleep(DRAIN_POLL).await,
+                    Err(_) => break,
+                }
+            }
         }
+        Instant::now() < give_up_at
     }
 
     /// Waits until the node has ended by itself, and says why. To be raced against whatever else ends the process.

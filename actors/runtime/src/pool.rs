@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use room::{Restart, Restarts, Span};
 use tracing::{error, warn};
 
@@ -18,8 +18,8 @@ pub type BuildWorker = Arc<dyn Fn() -> Result<WorkerSpec, String> + Send + Sync>
 pub(crate) enum PoolMessage {
     /// Start the worker (again).
     Start,
-    /// Take no new rooms.
-    Drain,
+    /// Take no new rooms; answered with how many are left.
+    Drain(RpcReplyPort<usize>),
 }
 
 /// What a pool is started with.
@@ -54,7 +54,13 @@ impl Actor for Pool {
         let PoolArguments { name, clock, build } = arguments;
         myself.cast(PoolMessage::Start)?;
         let restarts = Restarts::new(8, Span::from_millis(60_000), Span::from_millis(250));
-        Ok(PoolState { name, clock, build, restarts, worker: None })
+        Ok(PoolState {
+            name,
+            clock,
+            build,
+            restarts,
+            worker: None,
+        })
     }
 
     async fn handle(
@@ -65,12 +71,11 @@ impl Actor for Pool {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             PoolMessage::Start => state.start(&myself).await?,
-            PoolMessage::Drain => {
-                if let Some(worker) = &state.worker {
-                    // A worker that is gone takes no rooms.
-                    let _ = worker.cast(WorkerMessage::Drain);
-                }
-            }
+            PoolMessage::Drain(reply) => match &state.worker {
+                // A worker that is gone has no rooms: its reply port is dropped, and the caller asks again.
+                Some(worker) => worker.cast(WorkerMessage::Drain(reply)).unwrap_or_default(),
+                None => reply.send(0).unwrap_or_default(),
+            },
         }
         Ok(())
     }
@@ -116,7 +121,12 @@ impl PoolState {
         self.worker = None;
         match self.restarts.on_failure(self.clock.now()) {
             Restart::After(pause) => {
-                warn!(worker = self.name, why, pause_ms = pause.as_millis(), "the worker ended; a new one is started");
+                warn!(
+                    worker = self.name,
+                    why,
+                    pause_ms = pause.as_millis(),
+                    "the worker ended; a new one is started"
+                );
                 // Its task ends with the pause; a pool that is gone by then needs no start.
                 let _ = myself.send_after(crate::convert::duration(pause), || PoolMessage::Start);
                 Ok(())

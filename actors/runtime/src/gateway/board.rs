@@ -148,7 +148,9 @@ impl Board {
     /// Nothing of the room is left.
     pub(crate) fn ended(&self, id: RoomId, now: Time) {
         self.with(|rooms| {
-            let Some(mut view) = rooms.open.remove(&id) else { return };
+            let Some(mut view) = rooms.open.remove(&id) else {
+                return;
+            };
             view.phase = PhaseKind::Ended;
             view.ended = Some(now);
             view.legs.clear();
@@ -179,5 +181,4 @@ impl Board {
     pub(crate) fn counts(&self) -> Counts {
         self.with(|rooms| rooms.counts.clone())
     }
-
 }

@@ -32,10 +32,18 @@ pub(crate) struct FromWorker {
 /// What a worker says of an attempt.
 #[derive(Debug)]
 pub(crate) enum News {
-    Reserved { cached_blocks: u32 },
+    Reserved {
+        cached_blocks: u32,
+    },
     Refused(room::Refusal),
-    Progress { positions: u32 },
-    Tokens { from: u32, tokens: Vec<wire::TokenOut>, finish: Option<room::Finish> },
+    Progress {
+        positions: u32,
+    },
+    Tokens {
+        from: u32,
+        tokens: Vec<wire::TokenOut>,
+        finish: Option<room::Finish>,
+    },
     Published(wire::Ticket),
     Pulled,
     Failed(room::AttemptError),
@@ -56,7 +64,10 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn new(actor: ActorRef<RequestMessage>) -> Arc<Self> {
-        Arc::new(Self { actor, mail: Mutex::new(Vec::new()) })
+        Arc::new(Self {
+            actor,
+            mail: Mutex::new(Vec::new()),
+        })
     }
 
     /// Takes everything that came.

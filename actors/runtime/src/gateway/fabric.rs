@@ -41,7 +41,11 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(gateway: NodeId, directory: Arc<Directory>) -> Self {
-        Self { gateway, directory, workers: Mutex::default() }
+        Self {
+            gateway,
+            directory,
+            workers: Mutex::default(),
+        }
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut BTreeMap<NodeId, Worker>) -> R) -> R {
@@ -50,17 +54,25 @@ impl Fabric {
 
     /// A worker's link is up.
     pub(crate) fn up(&self, worker: NodeId, link: Link<ToWorker>) {
-        let fresh = Worker { link, legs: BTreeMap::new(), digests: BTreeMap::new() };
+        let fresh = Worker {
+            link,
+            legs: BTreeMap::new(),
+            digests: BTreeMap::new(),
+        };
         self.with(|workers| workers.insert(worker, fresh));
     }
 
     /// A worker's link is gone: every room with a leg there hears that the worker is lost, which is proof (the worker drops
     /// everything of ours when the link ends).
     pub(crate) fn down(&self, worker: NodeId) {
-        let legs = self.with(|workers| workers.remove(&worker)).map(|worker| worker.legs).unwrap_or_default();
+        let legs = self
+            .with(|workers| workers.remove(&worker))
+            .map(|worker| worker.legs)
+            .unwrap_or_default();
         let rooms: BTreeSet<u64> = legs.keys().map(|key| key.seq).collect();
         for seq in rooms {
-            self.directory.deliver(seq, Mail::Input(room::Input::WorkerLost { worker }));
+            self.directory
+                .deliver(seq, Mail::Input(room::Input::WorkerLost { worker }));
         }
     }
 
@@ -79,7 +91,12 @@ impl Fabric {
                 }
                 _ => {}
             }
-            Some(worker.link.send(&frame).map_err(|error| (error, worker.link.clone())))
+            Some(
+                worker
+                    .link
+                    .send(&frame)
+                    .map_err(|error| (error, worker.link.clone())),
+            )
         });
         match sent {
             Some(Ok(())) => {}
@@ -92,25 +109,37 @@ impl Fabric {
             // The link says why it is down through its own event, which reports all of its rooms.
             Some(Err((error, link))) => link.close(error.to_string()),
             None => {
-                self.directory.deliver(key.seq, Mail::Input(room::Input::WorkerLost { worker: to }));
+                self.directory
+                    .deliver(key.seq, Mail::Input(room::Input::WorkerLost { worker: to }));
             }
         }
     }
 
     fn tell(&self, worker: NodeId, key: RoomKey, news: News) {
-        let frame = FromWorker { generation: key.generation, news };
-        self.directory.deliver(key.seq, Mail::Worker { from: worker, frame });
+        let frame = FromWorker {
+            generation: key.generation,
+            news,
+        };
+        self.directory
+            .deliver(key.seq, Mail::Worker { from: worker, frame });
     }
 
     /// Queues heartbeat `n` with the digest, behind everything sent so far.
     pub(crate) fn beat(&self, worker: NodeId, n: u64) {
         self.with(|workers| {
-            let Some(worker) = workers.get_mut(&worker) else { return };
+            let Some(worker) = workers.get_mut(&worker) else {
+                return;
+            };
             worker.digests.insert(n, worker.legs.keys().copied().collect());
             while worker.digests.len() > DIGESTS_REMEMBERED {
                 worker.digests.pop_first();
             }
-            let open = worker.legs.iter().filter(|(_, leg)| **leg == Leg::Open).map(|(key, _)| *key).collect();
+            let open = worker
+                .legs
+                .iter()
+                .filter(|(_, leg)| **leg == Leg::Open)
+                .map(|(key, _)| *key)
+                .collect();
             if let Err(error) = worker.link.send(&ToWorker::Heartbeat { n, open }) {
                 worker.link.close(error.to_string());
             }
@@ -121,7 +150,9 @@ impl Fabric {
     /// proven closed, or lost; one that was told to close and is held shows that the worker is alive and at it.
     pub(crate) fn digest_answered(&self, worker: NodeId, n: u64, held: &BTreeSet<RoomKey>) {
         let news: Vec<(RoomKey, News)> = self.with(|workers| {
-            let Some(worker) = workers.get_mut(&worker) else { return Vec::new() };
+            let Some(worker) = workers.get_mut(&worker) else {
+                return Vec::new();
+            };
             let asked = worker.digests.remove(&n).unwrap_or_default();
             worker.digests.retain(|older, _| *older > n);
             let mut news = Vec::new();
@@ -160,8 +191,19 @@ impl Fabric {
         self.with(|workers| {
             let mut legs = Vec::new();
             for (node, worker) in workers.iter() {
-                let all = RoomKey { seq: room.seq, generation: 0 }..=RoomKey { seq: room.seq, generation: u32::MAX };
-                legs.extend(worker.legs.range(all).map(|(key, _)| (*node, Generation(key.generation))));
+                let all = RoomKey {
+                    seq: room.seq,
+                    generation: 0,
+                }..=RoomKey {
+                    seq: room.seq,
+                    generation: u32::MAX,
+                };
+                legs.extend(
+                    worker
+                        .legs
+                        .range(all)
+                        .map(|(key, _)| (*node, Generation(key.generation))),
+                );
             }
             legs
         })

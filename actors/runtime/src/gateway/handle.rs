@@ -99,11 +99,14 @@ impl GatewayHandle {
     pub async fn submit(&self, job: Job) -> Result<Answer, Refused> {
         let (reply, answer) = ractor::concurrency::oneshot();
         let message = SupervisorMessage::Submit(job, RpcReplyPort::from(reply));
-        let unavailable =
-            Refused::Unavailable { waited_ms: u64::try_from(SUBMIT_PATIENCE.as_millis()).unwrap_or(u64::MAX) };
+        let unavailable = Refused::Unavailable {
+            waited_ms: u64::try_from(SUBMIT_PATIENCE.as_millis()).unwrap_or(u64::MAX),
+        };
         self.supervisor.cast(message).map_err(|_| unavailable.clone())?;
         match timeout(SUBMIT_PATIENCE, answer).await {
-            Ok(Ok(started)) => started.map(|Started { rooms, stream, actor }| Answer { rooms, stream, actor }),
+            Ok(Ok(started)) => {
+                started.map(|Started { rooms, stream, actor }| Answer { rooms, stream, actor })
+            }
             _ => Err(unavailable),
         }
     }
@@ -134,7 +137,9 @@ impl GatewayHandle {
 
     /// Ends a room on an operator's behalf; `false` if there is none of that name.
     pub fn abort(&self, room: RoomId) -> bool {
-        self.shared.directory.deliver(room.seq, Mail::Input(room::Input::Abort(AbortBy::Operator)))
+        self.shared
+            .directory
+            .deliver(room.seq, Mail::Input(room::Input::Abort(AbortBy::Operator)))
     }
 
     /// The linked workers.
@@ -161,7 +166,11 @@ impl GatewayHandle {
     pub fn ready(&self) -> Result<(), String> {
         let roles: Vec<wire::Role> = self.links.read().into_iter().map(|peer| peer.role).collect();
         let has = |role| roles.contains(&role);
-        match (has(wire::Role::Mixed), has(wire::Role::Prefill), has(wire::Role::Decode)) {
+        match (
+            has(wire::Role::Mixed),
+            has(wire::Role::Prefill),
+            has(wire::Role::Decode),
+        ) {
             (true, _, _) | (_, true, true) => Ok(()),
             (_, false, false) => Err("no worker is connected".to_owned()),
             (_, false, true) => Err("no prefill worker is connected".to_owned()),

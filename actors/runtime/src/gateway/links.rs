@@ -66,7 +66,12 @@ impl GatewayLinks for Links {
         if hello.model != self.model {
             return Err(format!("it serves {}, this gateway {}", hello.model, self.model));
         }
-        let other = self.board.with(|peers| peers.values().find(|peer| peer.layout_hash != hello.layout_hash).cloned());
+        let other = self.board.with(|peers| {
+            peers
+                .values()
+                .find(|peer| peer.layout_hash != hello.layout_hash)
+                .cloned()
+        });
         match other {
             Some(peer) => Err(format!(
                 "its KV layout is {:016x}, that of {} is {:016x}: block size, element type, weights and numerics must agree",
@@ -99,10 +104,16 @@ impl Links {
     fn up(&self, link: &Link<ToWorker>, hello: Hello) {
         let node = NodeId(hello.epoch);
         // A gateway among the workers was refused with its certificate.
-        let Some(role) = convert::role_from_wire(hello.role) else { return };
+        let Some(role) = convert::role_from_wire(hello.role) else {
+            return;
+        };
         info!(worker = hello.node, %node, role = %hello.role, blocks = hello.blocks, "a worker is linked");
-        let spec =
-            WorkerSpec { role, blocks: hello.blocks, block_tokens: hello.block_tokens, slots: hello.slots };
+        let spec = WorkerSpec {
+            role,
+            blocks: hello.blocks,
+            block_tokens: hello.block_tokens,
+            slots: hello.slots,
+        };
         let peer = Peer {
             node,
             name: hello.node,
@@ -123,17 +134,33 @@ impl Links {
             ToGateway::Tokens { batch } => {
                 for room in batch {
                     let finish = room.finish.map(convert::finish_from_wire);
-                    self.news(from, room.key, News::Tokens { from: room.from, tokens: room.tokens, finish });
+                    self.news(
+                        from,
+                        room.key,
+                        News::Tokens {
+                            from: room.from,
+                            tokens: room.tokens,
+                            finish,
+                        },
+                    );
                 }
             }
-            ToGateway::Reserved { key, cached_blocks } => self.news(from, key, News::Reserved { cached_blocks }),
+            ToGateway::Reserved { key, cached_blocks } => {
+                self.news(from, key, News::Reserved { cached_blocks })
+            }
             ToGateway::Refused { key, why } => {
                 self.fabric.proven(from, key);
                 self.news(from, key, News::Refused(convert::refusal_from_wire(why)));
             }
             ToGateway::Progress { key, positions } => self.news(from, key, News::Progress { positions }),
             ToGateway::Published { key, ticket } => self.news(from, key, News::Published(ticket)),
-            ToGateway::Pulled { key, bytes, descriptors, micros: _, transport } => {
+            ToGateway::Pulled {
+                key,
+                bytes,
+                descriptors,
+                micros: _,
+                transport,
+            } => {
                 self.rooms.pulled(&transport, bytes, descriptors);
                 self.news(from, key, News::Pulled);
             }
@@ -168,7 +195,10 @@ impl Links {
 
     /// A room that is gone has no use for news: they are dropped, and its worker hears so with the next digest.
     fn news(&self, from: NodeId, key: wire::RoomKey, news: News) {
-        let frame = FromWorker { generation: key.generation, news };
+        let frame = FromWorker {
+            generation: key.generation,
+            news,
+        };
         self.directory.deliver(key.seq, Mail::Worker { from, frame });
     }
 

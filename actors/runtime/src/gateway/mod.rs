@@ -79,7 +79,11 @@ impl Actor for Gateway {
     type State = GatewayState;
     type Arguments = Listener;
 
-    async fn pre_start(&self, _: ActorRef<()>, listener: Listener) -> Result<GatewayState, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        _: ActorRef<()>,
+        listener: Listener,
+    ) -> Result<GatewayState, ActorProcessingErr> {
         Ok(GatewayState { _listener: listener })
     }
 
@@ -92,9 +96,9 @@ impl Actor for Gateway {
         _: &mut GatewayState,
     ) -> Result<(), ActorProcessingErr> {
         match event {
-            SupervisionEvent::ActorTerminated(_, _, why) => {
-                Err(why.unwrap_or_else(|| "a part of the gateway stopped".to_owned()).into())
-            }
+            SupervisionEvent::ActorTerminated(_, _, why) => Err(why
+                .unwrap_or_else(|| "a part of the gateway stopped".to_owned())
+                .into()),
             SupervisionEvent::ActorFailed(_, why) => Err(why),
             _ => Ok(()),
         }
@@ -102,7 +106,11 @@ impl Actor for Gateway {
 }
 
 /// Starts a gateway beneath `root`.
-pub(crate) async fn start(spec: GatewaySpec, clock: Clock, root: &ActorCell) -> Result<GatewayHandle, StartError> {
+pub(crate) async fn start(
+    spec: GatewaySpec,
+    clock: Clock,
+    root: &ActorCell,
+) -> Result<GatewayHandle, StartError> {
     let directory = Arc::new(Directory::default());
     let fabric = Arc::new(Fabric::new(spec.node, Arc::clone(&directory)));
     let desk = Arc::new(DeskBoard::default());
@@ -122,7 +130,10 @@ pub(crate) async fn start(spec: GatewaySpec, clock: Clock, root: &ActorCell) -> 
         board: Arc::default(),
         placement: placement.clone(),
     });
-    let arguments = SupervisorArguments { shared: Arc::clone(&shared), max_requests: spec.max_requests };
+    let arguments = SupervisorArguments {
+        shared: Arc::clone(&shared),
+        max_requests: spec.max_requests,
+    };
     let supervisor: ActorRef<SupervisorMessage> = spawned(Actor::spawn(None, Supervisor, arguments).await)?;
     let links = Arc::new(LinkBoard::default());
     let connected = Links {
@@ -133,14 +144,24 @@ pub(crate) async fn start(spec: GatewaySpec, clock: Clock, root: &ActorCell) -> 
         fabric,
         placement: placement.clone(),
     };
-    let node = GatewayNode { name: spec.name, epoch: spec.node.0 };
+    let node = GatewayNode {
+        name: spec.name,
+        epoch: spec.node.0,
+    };
     let listener = Listener::start(spec.endpoint, node, Arc::new(connected), spec.mesh);
     let gateway = spawned(Actor::spawn_linked(None, Gateway, listener, root.clone()).await)?;
     placement.link(gateway.get_cell());
     supervisor.link(gateway.get_cell());
-    Ok(GatewayHandle { shared, desk, links, supervisor })
+    Ok(GatewayHandle {
+        shared,
+        desk,
+        links,
+        supervisor,
+    })
 }
 
 fn spawned<M, T>(spawned: Result<(ActorRef<M>, T), ractor::SpawnErr>) -> Result<ActorRef<M>, StartError> {
-    spawned.map(|(actor, _)| actor).map_err(|why| StartError(why.to_string()))
+    spawned
+        .map(|(actor, _)| actor)
+        .map_err(|why| StartError(why.to_string()))
 }

@@ -17,7 +17,11 @@ pub(crate) enum PlacementMessage {
     /// It does not want any more.
     Leave(Attempt),
     /// Credit comes back.
-    GiveBack { attempt: Attempt, worker: NodeId, credit: Credit },
+    GiveBack {
+        attempt: Attempt,
+        worker: NodeId,
+        credit: Credit,
+    },
     /// A worker's link is up.
     WorkerUp(NodeId, WorkerSpec),
     /// A worker's link is over.
@@ -79,13 +83,24 @@ impl Actor for Placement {
         myself: ActorRef<Self::Msg>,
         arguments: PlacementArguments,
     ) -> Result<PlacementState, ActorProcessingErr> {
-        let PlacementArguments { clock, limits, directory, board } = arguments;
+        let PlacementArguments {
+            clock,
+            limits,
+            directory,
+            board,
+        } = arguments;
         let alarm = Alarm::spawn(clock, move || {
             // An actor that is gone needs no ticks.
             let _ = myself.cast(PlacementMessage::Tick);
         });
         let desk = Desk::new(limits, clock.now());
-        Ok(PlacementState { clock, desk, directory, board, alarm })
+        Ok(PlacementState {
+            clock,
+            desk,
+            directory,
+            board,
+            alarm,
+        })
     }
 
     async fn handle(
@@ -104,7 +119,11 @@ impl Actor for Placement {
                 }
             }
             PlacementMessage::Leave(attempt) => desk.leave(attempt),
-            PlacementMessage::GiveBack { attempt, worker, credit } => desk.give_back(attempt, worker, credit),
+            PlacementMessage::GiveBack {
+                attempt,
+                worker,
+                credit,
+            } => desk.give_back(attempt, worker, credit),
             PlacementMessage::WorkerUp(node, spec) => desk.worker_up(now, node, spec),
             PlacementMessage::WorkerDown(node) => desk.worker_down(now, node),
             PlacementMessage::Advertise(node, advert) => desk.advertise(now, node, advert),
@@ -115,7 +134,10 @@ impl Actor for Placement {
             state.tell(attempt, verdict);
         }
         state.alarm.set(state.desk.poll_timeout());
-        state.board.write(DeskView { workers: state.desk.workers(), waiting: state.desk.waiting() });
+        state.board.write(DeskView {
+            workers: state.desk.workers(),
+            waiting: state.desk.waiting(),
+        });
         Ok(())
     }
 }

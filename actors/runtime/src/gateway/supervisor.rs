@@ -128,24 +128,36 @@ impl SupervisorState {
             return Err(Refused::ShuttingDown);
         }
         if self.open.len() >= self.max_requests {
-            return Err(Refused::TooManyRequests { limit: self.max_requests });
+            return Err(Refused::TooManyRequests {
+                limit: self.max_requests,
+            });
         }
         let now = self.shared.clock.now();
         let spec = RoomSpec {
             positions: convert::count(job.prompt.len()),
             max_new: job.max_new,
-            deadline: now + Span { micros: u64::try_from(job.timeout.as_micros()).unwrap_or(u64::MAX) },
+            deadline: now
+                + Span {
+                    micros: u64::try_from(job.timeout.as_micros()).unwrap_or(u64::MAX),
+                },
             priority: Priority(job.priority),
         };
         let mut rooms = Vec::new();
         for _ in 0..job.n {
-            let id = RoomId { gateway: self.shared.fabric.gateway(), seq: self.next_room };
+            let id = RoomId {
+                gateway: self.shared.fabric.gateway(),
+                seq: self.next_room,
+            };
             self.next_room += 1;
             let room = Room::new(id, spec, &self.shared.limits, now);
             self.shared.board.opened(RoomView::new(&room, &job, now));
             rooms.push((id, room));
         }
-        let ids: Vec<(RoomId, usize)> = rooms.iter().enumerate().map(|(index, (id, _))| (*id, index)).collect();
+        let ids: Vec<(RoomId, usize)> = rooms
+            .iter()
+            .enumerate()
+            .map(|(index, (id, _))| (*id, index))
+            .collect();
         let request = RequestId(self.next_request);
         self.next_request += 1;
         // Armed before anything is sent.
@@ -157,7 +169,11 @@ impl SupervisorState {
         match self.start(myself, request, birth, ids.clone(), sink, 0).await {
             Some(actor) => {
                 slot.fill(actor.clone());
-                Ok(Started { rooms: ids.into_iter().map(|(id, _)| id).collect(), stream, actor })
+                Ok(Started {
+                    rooms: ids.into_iter().map(|(id, _)| id).collect(),
+                    stream,
+                    actor,
+                })
             }
             None => {
                 for (id, _) in ids {
@@ -178,12 +194,24 @@ impl SupervisorState {
         sink: AnswerSink,
         deaths: u32,
     ) -> Option<ActorRef<RequestMessage>> {
-        let arguments =
-            RequestArguments { id: request, shared: Arc::clone(&self.shared), birth, sink: sink.clone() };
+        let arguments = RequestArguments {
+            id: request,
+            shared: Arc::clone(&self.shared),
+            birth,
+            sink: sink.clone(),
+        };
         match Actor::spawn_linked(None, Request, arguments, myself.get_cell()).await {
             Ok((actor, _)) => {
                 self.by_actor.insert(actor.get_id(), request);
-                self.open.insert(request, Owner { actor: actor.clone(), rooms, sink, deaths });
+                self.open.insert(
+                    request,
+                    Owner {
+                        actor: actor.clone(),
+                        rooms,
+                        sink,
+                        deaths,
+                    },
+                );
                 Some(actor)
             }
             Err(why) => {
@@ -217,8 +245,12 @@ impl SupervisorState {
 
     /// An actor is gone. If it left rooms, an heir drains them.
     async fn ended(&mut self, myself: &ActorRef<SupervisorMessage>, cell: &ActorCell, why: &str) {
-        let Some(request) = self.by_actor.remove(&cell.get_id()) else { return };
-        let Some(owner) = self.open.remove(&request) else { return };
+        let Some(request) = self.by_actor.remove(&cell.get_id()) else {
+            return;
+        };
+        let Some(owner) = self.open.remove(&request) else {
+            return;
+        };
         let left = self.estate(&owner);
         if left.is_empty() {
             self.shared.watch.disarm(request);
@@ -232,15 +264,21 @@ impl SupervisorState {
             return;
         }
         let now = self.shared.clock.now();
-        self.shared.watch.arm(request, now + self.shared.limits.drain_overdue);
+        self.shared
+            .watch
+            .arm(request, now + self.shared.limits.drain_overdue);
         let rooms = left.iter().map(|(room, index, _)| (*room, *index)).collect();
         let deaths = owner.deaths + 1;
-        self.start(myself, request, Birth::Heir(left), rooms, owner.sink, deaths).await;
+        self.start(myself, request, Birth::Heir(left), rooms, owner.sink, deaths)
+            .await;
     }
 
     /// What an owner left: rooms that have not ended, with all that may still be held for them.
     fn estate(&self, owner: &Owner) -> Vec<(RoomId, usize, Inherited)> {
-        let open = owner.rooms.iter().filter_map(|(room, index)| Some((*room, *index, self.shared.board.get(*room)?)));
+        let open = owner
+            .rooms
+            .iter()
+            .filter_map(|(room, index)| Some((*room, *index, self.shared.board.get(*room)?)));
         open.map(|(room, index, view)| {
             let inherited = Inherited {
                 generation: Generation(view.generation),
@@ -259,7 +297,9 @@ impl SupervisorState {
         for (room, index, inherited) in left {
             owner.sink.end(*index, inherited.outcome);
             for (worker, _) in &inherited.legs {
-                self.shared.fabric.fence(*worker, "the owner of a room there dies again and again");
+                self.shared
+                    .fabric
+                    .fence(*worker, "the owner of a room there dies again and again");
             }
             self.shared.directory.remove(*room);
             self.shared.board.ended(*room, now);

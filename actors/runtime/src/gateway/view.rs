@@ -10,11 +10,17 @@ pub(crate) fn log(event: &Event) {
         Happening::Transition(step) => {
             debug!(%room, generation, from = %step.from, to = %step.to, why = ?step.why, lasted_ms = step.lasted.as_millis(), "phase");
         }
-        Happening::AttemptFailed { worker, error, retried } => {
+        Happening::AttemptFailed {
+            worker,
+            error,
+            retried,
+        } => {
             info!(%room, generation, %worker, ?error, retried, "the attempt failed");
         }
         Happening::LegOpened { worker } => debug!(%room, generation, %worker, "leg opened"),
-        Happening::LegReturned { worker, of, by } => debug!(%room, generation = of.0, %worker, ?by, "leg returned"),
+        Happening::LegReturned { worker, of, by } => {
+            debug!(%room, generation = of.0, %worker, ?by, "leg returned")
+        }
         Happening::ToldAgain { worker, of, told } => {
             debug!(%room, generation = of.0, %worker, told, "told again to return its lease");
         }
@@ -31,7 +37,9 @@ pub(crate) fn log(event: &Event) {
 pub(crate) fn log_outcome(room: RoomId, outcome: Outcome, delivered: u32) {
     let (label, reason) = labels(outcome);
     match outcome {
-        Outcome::Completed(_) | Outcome::Aborted(_) => info!(%room, outcome = label, reason, delivered, "ended"),
+        Outcome::Completed(_) | Outcome::Aborted(_) => {
+            info!(%room, outcome = label, reason, delivered, "ended")
+        }
         Outcome::Failed(_) | Outcome::Expired(_) => warn!(%room, outcome = label, reason, delivered, "ended"),
     }
 }

@@ -23,7 +23,10 @@ pub(crate) struct Watch {
 impl Watch {
     /// An empty table; an actor that does not answer its timeout within `grace` is to be killed.
     pub(crate) fn new(grace: Span) -> Arc<Self> {
-        Arc::new(Self { table: Mutex::new(WatchTable::new(grace)), earlier: Notify::new() })
+        Arc::new(Self {
+            table: Mutex::new(WatchTable::new(grace)),
+            earlier: Notify::new(),
+        })
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut WatchTable<RequestId>) -> R) -> R {
@@ -56,7 +59,9 @@ impl Watch {
                 let Some(watch) = table.upgrade() else { return };
                 // At least once a second, so that the task sees the table's end.
                 let second = clock.now() + Span::from_millis(1_000);
-                let next = watch.with(|table| table.poll_timeout()).map_or(second, |next| next.min(second));
+                let next = watch
+                    .with(|table| table.poll_timeout())
+                    .map_or(second, |next| next.min(second));
                 tokio::select! {
                     biased;
                     () = watch.earlier.notified() => {}

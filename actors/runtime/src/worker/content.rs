@@ -81,7 +81,13 @@ impl Content {
     /// What the engine is told when it starts on the prompt.
     pub(crate) fn prefill(&self, blocks: &[BlockId], computed: u32, whole: bool) -> SequenceSpec {
         let goal = if whole { Goal::Answer } else { Goal::FirstToken };
-        self.sequence(self.work.tokens.clone(), self.work.max_new, blocks, computed, goal)
+        self.sequence(
+            self.work.tokens.clone(),
+            self.work.max_new,
+            blocks,
+            computed,
+            goal,
+        )
     }
 
     /// What the engine is told when it goes on after a pull.
@@ -89,7 +95,13 @@ impl Content {
         let mut tokens = self.work.tokens.clone();
         tokens.extend(self.sampled_elsewhere.iter().map(|out| out.token));
         let sampled = u32::try_from(self.sampled_elsewhere.len()).unwrap_or(u32::MAX);
-        self.sequence(tokens, self.work.max_new.saturating_sub(sampled), blocks, computed, Goal::Answer)
+        self.sequence(
+            tokens,
+            self.work.max_new.saturating_sub(sampled),
+            blocks,
+            computed,
+            Goal::Answer,
+        )
     }
 
     fn sequence(
@@ -119,6 +131,11 @@ impl Content {
     pub(crate) fn tell(&mut self, attempt: Attempt, from: u32, count: u32) -> RoomTokens {
         let count = (count as usize).min(self.untold.len());
         let tokens = self.untold.drain(..count).collect();
-        RoomTokens { key: convert::room_key(attempt), from, tokens, finish: None }
+        RoomTokens {
+            key: convert::room_key(attempt),
+            from,
+            tokens,
+            finish: None,
+        }
     }
 }

@@ -13,7 +13,7 @@ mod state;
 use engine::EngineEvent;
 use kv::KvEvent;
 use mesh::Link;
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use room::{HostInput, NodeId};
 use tracing::info;
 use wire::{ToGateway, ToWorker};
@@ -35,8 +35,8 @@ pub(crate) enum WorkerMessage {
     Kv(KvEvent),
     /// The host's earliest deadline has come.
     Deadline,
-    /// Take no new rooms.
-    Drain,
+    /// Take no new rooms; answered with how many are left.
+    Drain(RpcReplyPort<usize>),
 }
 
 /// The worker's actor.
@@ -47,7 +47,11 @@ impl Actor for Worker {
     type State = State;
     type Arguments = WorkerSpec;
 
-    async fn pre_start(&self, myself: ActorRef<Self::Msg>, spec: WorkerSpec) -> Result<State, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        spec: WorkerSpec,
+    ) -> Result<State, ActorProcessingErr> {
         start::start(&myself, spec)
     }
 
@@ -77,7 +81,11 @@ impl Actor for Worker {
             }
             WorkerMessage::Kv(event) => state.kv_event(event),
             WorkerMessage::Deadline => state.deadline(),
-            WorkerMessage::Drain => state.feed(HostInput::Drain),
+            WorkerMessage::Drain(reply) => {
+                state.feed(HostInput::Drain);
+                // Nobody waits any more if this fails.
+                let _ = reply.send(state.host.stays().count());
+            }
         }
         Ok(())
     }

@@ -21,7 +21,13 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn up(&mut self, gateway: NodeId, link: Link<ToGateway>) {
-        self.peers.insert(gateway, Peer { link, tokens: Vec::new() });
+        self.peers.insert(
+            gateway,
+            Peer {
+                link,
+                tokens: Vec::new(),
+            },
+        );
     }
 
     pub(crate) fn down(&mut self, gateway: NodeId) {

@@ -45,12 +45,27 @@ impl State {
                 self.answer_digest(gateway, n, &held);
                 None
             }
-            HostCommand::StartPrefill { attempt, blocks, computed, whole } => {
-                let spec = self.contents.get(attempt).map(|content| content.prefill(&blocks, computed, whole));
+            HostCommand::StartPrefill {
+                attempt,
+                blocks,
+                computed,
+                whole,
+            } => {
+                let spec = self
+                    .contents
+                    .get(attempt)
+                    .map(|content| content.prefill(&blocks, computed, whole));
                 self.start(attempt, spec)
             }
-            HostCommand::StartDecode { attempt, blocks, computed } => {
-                let spec = self.contents.get(attempt).map(|content| content.decode(&blocks, computed));
+            HostCommand::StartDecode {
+                attempt,
+                blocks,
+                computed,
+            } => {
+                let spec = self
+                    .contents
+                    .get(attempt)
+                    .map(|content| content.decode(&blocks, computed));
                 self.start(attempt, spec)
             }
             HostCommand::Grow { attempt, blocks } => {
@@ -94,7 +109,11 @@ impl State {
     fn offer(&mut self, attempt: Attempt, blocks: &[BlockId]) -> HostInput {
         let key = convert::transfer_key(attempt);
         let capability: u128 = rand::random();
-        let offered = self.transfer.offer(Offer { key, capability, blocks: indices(blocks) });
+        let offered = self.transfer.offer(Offer {
+            key,
+            capability,
+            blocks: indices(blocks),
+        });
         let event = match (offered, self.contents.get_mut(attempt)) {
             (Ok(()), Some(content)) => {
                 content.ticket = Some(Ticket {
@@ -116,7 +135,9 @@ impl State {
     fn read(&mut self, attempt: Attempt, from: u32, into: &[BlockId]) -> Option<HostInput> {
         let now = self.clock.now();
         let content = self.contents.get_mut(attempt)?;
-        let Some(ticket) = &content.ticket else { return Some(read_failed(attempt)) };
+        let Some(ticket) = &content.ticket else {
+            return Some(read_failed(attempt));
+        };
         let id = ReadId(self.next_read);
         self.next_read += 1;
         let read = Read {
@@ -153,18 +174,33 @@ impl State {
             }
             ToOwner::Finished { finish, answered } => {
                 let finish = Some(convert::finish_to_wire(finish));
-                let tokens = wire::RoomTokens { key, from: answered, tokens: Vec::new(), finish };
+                let tokens = wire::RoomTokens {
+                    key,
+                    from: answered,
+                    tokens: Vec::new(),
+                    finish,
+                };
                 return self.outbox.tokens(gateway, tokens);
             }
             ToOwner::Reserved { cached_blocks } => ToGateway::Reserved { key, cached_blocks },
-            ToOwner::Refused(why) => ToGateway::Refused { key, why: convert::refusal_to_wire(why) },
+            ToOwner::Refused(why) => ToGateway::Refused {
+                key,
+                why: convert::refusal_to_wire(why),
+            },
             ToOwner::Progress { positions } => ToGateway::Progress { key, positions },
-            ToOwner::Published => match self.contents.get(attempt).and_then(|content| content.ticket.clone()) {
+            ToOwner::Published => match self
+                .contents
+                .get(attempt)
+                .and_then(|content| content.ticket.clone())
+            {
                 Some(ticket) => ToGateway::Published { key, ticket },
                 None => return,
             },
             ToOwner::Pulled => self.pulled(attempt),
-            ToOwner::Failed(why) => ToGateway::Failed { key, why: convert::attempt_error_to_wire(why) },
+            ToOwner::Failed(why) => ToGateway::Failed {
+                key,
+                why: convert::attempt_error_to_wire(why),
+            },
             ToOwner::Closed => ToGateway::Closed { key },
         };
         self.outbox.send(gateway, frame);
@@ -185,10 +221,14 @@ impl State {
 
     fn answer_digest(&mut self, gateway: NodeId, n: u64, held: &[Attempt]) {
         let now = self.clock.now();
-        let held = held.iter().filter_map(|attempt| self.host.stay(*attempt)).map(|stay| convert::held(&stay, now));
+        let held = held
+            .iter()
+            .filter_map(|attempt| self.host.stay(*attempt))
+            .map(|stay| convert::held(&stay, now));
         let held = held.collect();
         let stats = self.stats();
-        self.outbox.send(gateway, ToGateway::HeartbeatAck { n, held, stats });
+        self.outbox
+            .send(gateway, ToGateway::HeartbeatAck { n, held, stats });
     }
 }
 
@@ -197,9 +237,15 @@ fn indices(blocks: &[BlockId]) -> Vec<u32> {
 }
 
 fn stopped(attempt: Attempt) -> HostInput {
-    HostInput::Engine { attempt, event: EngineInput::Stopped }
+    HostInput::Engine {
+        attempt,
+        event: EngineInput::Stopped,
+    }
 }
 
 fn read_failed(attempt: Attempt) -> HostInput {
-    HostInput::Transfer { attempt, event: TransferInput::ReadEnded { ok: false } }
+    HostInput::Transfer {
+        attempt,
+        event: TransferInput::ReadEnded { ok: false },
+    }
 }

@@ -10,10 +10,10 @@ use ractor::{ActorProcessingErr, ActorRef};
 use room::{Host, HostLimits, HostSpec, NodeId};
 use wire::{Hello, Role};
 
+use super::WorkerMessage;
 use super::content::Contents;
 use super::outbox::Outbox;
 use super::state::State;
-use super::WorkerMessage;
 use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::convert::count;
@@ -60,9 +60,18 @@ struct Inward(ActorRef<WorkerMessage>);
 impl WorkerLinks for Inward {
     fn event(&self, event: LinkEvent<WorkerSide>) {
         let message = match event {
-            LinkEvent::Up { link, peer } => WorkerMessage::LinkUp { gateway: NodeId(peer.epoch), link },
-            LinkEvent::Frame { link, frame } => WorkerMessage::Frame { gateway: NodeId(link.epoch), frame },
-            LinkEvent::Down { link, why } => WorkerMessage::LinkDown { gateway: NodeId(link.epoch), why },
+            LinkEvent::Up { link, peer } => WorkerMessage::LinkUp {
+                gateway: NodeId(peer.epoch),
+                link,
+            },
+            LinkEvent::Frame { link, frame } => WorkerMessage::Frame {
+                gateway: NodeId(link.epoch),
+                frame,
+            },
+            LinkEvent::Down { link, why } => WorkerMessage::LinkDown {
+                gateway: NodeId(link.epoch),
+                why,
+            },
         };
         tell(&self.0, message);
     }
@@ -83,7 +92,10 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
     let transfer = (spec.transfer)(Arc::clone(&pool), kv_events)?;
     let worker = myself.clone();
     let engine_events = Arc::new(move |event| tell(&worker, WorkerMessage::Engine(event)));
-    let engine = EngineConfig { max_sequences: spec.engine.max_sequences.max(spec.slots), ..spec.engine };
+    let engine = EngineConfig {
+        max_sequences: spec.engine.max_sequences.max(spec.slots),
+        ..spec.engine
+    };
     let engine = engine::start(spec.backend, engine, engine_events)?;
     let host = Host::new(HostSpec {
         block_tokens: count(shape.block_tokens),

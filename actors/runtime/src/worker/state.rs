@@ -37,19 +37,42 @@ impl State {
     pub(super) fn frame(&mut self, gateway: NodeId, frame: ToWorker) {
         match frame {
             ToWorker::Heartbeat { n, open } => {
-                let open = open.into_iter().map(|key| convert::attempt(gateway, key)).collect();
+                let open = open
+                    .into_iter()
+                    .map(|key| convert::attempt(gateway, key))
+                    .collect();
                 self.feed(HostInput::Digest { gateway, n, open });
             }
-            ToWorker::Reserve { key, work, deadline_ms } => {
-                self.open(convert::attempt(gateway, key), work, deadline_ms, FromOwner::Reserve);
+            ToWorker::Reserve {
+                key,
+                work,
+                deadline_ms,
+            } => {
+                self.open(
+                    convert::attempt(gateway, key),
+                    work,
+                    deadline_ms,
+                    FromOwner::Reserve,
+                );
             }
-            ToWorker::Prefill { key, work, deadline_ms } => {
-                self.open(convert::attempt(gateway, key), work, deadline_ms, FromOwner::Prefill);
+            ToWorker::Prefill {
+                key,
+                work,
+                deadline_ms,
+            } => {
+                self.open(
+                    convert::attempt(gateway, key),
+                    work,
+                    deadline_ms,
+                    FromOwner::Prefill,
+                );
             }
             ToWorker::Pull { key, ticket, first } => self.pull(convert::attempt(gateway, key), ticket, first),
             ToWorker::Release { key } => self.owner(convert::attempt(gateway, key), FromOwner::Release),
             ToWorker::Close { key } => self.owner(convert::attempt(gateway, key), FromOwner::Close),
-            ToWorker::Goodbye { reason } => info!(worker = self.name, %gateway, reason, "the gateway says goodbye"),
+            ToWorker::Goodbye { reason } => {
+                info!(worker = self.name, %gateway, reason, "the gateway says goodbye")
+            }
         }
     }
 
@@ -104,7 +127,10 @@ impl State {
 
     fn engine_stopped(&mut self, key: engine::SequenceKey) {
         if let Some(attempt) = self.contents.attempt(key) {
-            self.feed(HostInput::Engine { attempt, event: EngineInput::Stopped });
+            self.feed(HostInput::Engine {
+                attempt,
+                event: EngineInput::Stopped,
+            });
         }
     }
 
@@ -133,11 +159,15 @@ impl State {
     fn sampled(&mut self, event: TokenEvent) {
         let finish = event.finish.map(convert::finish_from_engine);
         let is_end = event.finish == Some(engine::FinishReason::Stop);
-        let Some(attempt) = self.contents.attempt(event.key) else { return };
+        let Some(attempt) = self.contents.attempt(event.key) else {
+            return;
+        };
         if let Some(content) = self.contents.get_mut(attempt)
             && !is_end
         {
-            content.untold.push(convert::token_out(event.token, event.logprobs));
+            content
+                .untold
+                .push(convert::token_out(event.token, event.logprobs));
         }
         let count = u32::from(!is_end);
         self.engine_input(event.key, EngineInput::Sampled { count, finish });
@@ -148,7 +178,9 @@ impl State {
         let (attempt, event) = match event {
             KvEvent::Withdrawn { key } => (convert::attempt_of_transfer(key), TransferInput::Withdrawn),
             KvEvent::ReadEnded { id, result } => {
-                let Some(attempt) = self.reads.remove(&id) else { return };
+                let Some(attempt) = self.reads.remove(&id) else {
+                    return;
+                };
                 let ok = result.is_ok();
                 match result {
                     Ok(stats) => {
@@ -156,7 +188,9 @@ impl State {
                             content.pull = Some(stats);
                         }
                     }
-                    Err(error) => info!(worker = self.name, room = %attempt, %error, "a pull ended without the KV"),
+                    Err(error) => {
+                        info!(worker = self.name, room = %attempt, %error, "a pull ended without the KV")
+                    }
                 }
                 (attempt, TransferInput::ReadEnded { ok })
             }

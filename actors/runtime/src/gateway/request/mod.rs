@@ -78,27 +78,46 @@ impl Actor for Request {
         myself: ActorRef<Self::Msg>,
         arguments: RequestArguments,
     ) -> Result<RequestState, ActorProcessingErr> {
-        let RequestArguments { id, shared, birth, sink } = arguments;
+        let RequestArguments {
+            id,
+            shared,
+            birth,
+            sink,
+        } = arguments;
         let inbox = Inbox::new(myself);
         let now = shared.clock.now();
         let slots: Vec<Open> = match birth {
             Birth::New(job, rooms) => rooms
                 .into_iter()
                 .enumerate()
-                .map(|(index, (id, room))| Open { id, index, slot: Slot::new(room, Some(Arc::clone(&job)), index) })
+                .map(|(index, (id, room))| Open {
+                    id,
+                    index,
+                    slot: Slot::new(room, Some(Arc::clone(&job)), index),
+                })
                 .collect(),
             Birth::Heir(rooms) => rooms
                 .into_iter()
                 .map(|(id, index, inherited)| {
                     let room = Room::adopt(id, inherited, &shared.limits, now);
-                    Open { id, index, slot: Slot::new(room, None, index) }
+                    Open {
+                        id,
+                        index,
+                        slot: Slot::new(room, None, index),
+                    }
                 })
                 .collect(),
         };
         for open in &slots {
             shared.directory.insert(open.id, &inbox, open.index);
         }
-        Ok(RequestState { id, shared, inbox, slots, sink })
+        Ok(RequestState {
+            id,
+            shared,
+            inbox,
+            slots,
+            sink,
+        })
     }
 
     async fn post_start(
@@ -137,7 +156,14 @@ impl RequestState {
                     let Some(at) = self.position(index) else { continue };
                     let generation = Generation(frame.generation);
                     for report in self.slots[at].slot.reports(frame.news) {
-                        self.feed(index, Input::FromWorker { worker: from, generation, report });
+                        self.feed(
+                            index,
+                            Input::FromWorker {
+                                worker: from,
+                                generation,
+                                report,
+                            },
+                        );
                     }
                 }
             }
@@ -197,8 +223,16 @@ impl RequestState {
         match command {
             Command::Enqueue(bid) => shared.place(PlacementMessage::Enqueue(bid)),
             Command::LeaveQueue { attempt } => shared.place(PlacementMessage::Leave(attempt)),
-            Command::GiveBack { attempt, worker, credit } => {
-                shared.place(PlacementMessage::GiveBack { attempt, worker, credit });
+            Command::GiveBack {
+                attempt,
+                worker,
+                credit,
+            } => {
+                shared.place(PlacementMessage::GiveBack {
+                    attempt,
+                    worker,
+                    credit,
+                });
             }
             Command::Send { to, attempt, order } => match slot.frame(attempt, order, shared.clock.now()) {
                 Some(frame) => shared.fabric.send(to, attempt, frame),
@@ -206,7 +240,11 @@ impl RequestState {
                     warn!(room = %id, %to, ?order, "an order without its content");
                     let report = Report::Failed(AttemptError::PullFailed);
                     let generation = attempt.generation;
-                    let input = Input::FromWorker { worker: to, generation, report };
+                    let input = Input::FromWorker {
+                        worker: to,
+                        generation,
+                        report,
+                    };
                     slot.room.handle_input(shared.clock.now(), input);
                 }
             },
@@ -225,7 +263,9 @@ impl RequestState {
         self.sink.end(*index, outcome);
         if !matches!(outcome, Outcome::Completed(_) | Outcome::Aborted(_)) && self.slots.len() > 1 {
             for sibling in self.slots.iter().filter(|open| open.id != *id) {
-                self.shared.directory.deliver(sibling.id.seq, Mail::Input(Input::Abort(AbortBy::Sibling)));
+                self.shared
+                    .directory
+                    .deliver(sibling.id.seq, Mail::Input(Input::Abort(AbortBy::Sibling)));
             }
         }
     }
@@ -240,7 +280,12 @@ impl RequestState {
             }
             !ended
         });
-        match self.slots.iter().filter_map(|open| open.slot.room.poll_timeout()).min() {
+        match self
+            .slots
+            .iter()
+            .filter_map(|open| open.slot.room.poll_timeout())
+            .min()
+        {
             Some(deadline) => shared.watch.arm(self.id, deadline),
             None => {
                 shared.watch.disarm(self.id);

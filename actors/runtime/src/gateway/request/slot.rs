@@ -77,8 +77,11 @@ impl Slot {
 
     /// The tokens of the report being handled that the client has not seen.
     pub(super) fn deliver(&mut self, skip: u32, take: u32) -> Vec<TokenOut> {
-        let tokens: Vec<TokenOut> =
-            std::mem::take(&mut self.batch).into_iter().skip(skip as usize).take(take as usize).collect();
+        let tokens: Vec<TokenOut> = std::mem::take(&mut self.batch)
+            .into_iter()
+            .skip(skip as usize)
+            .take(take as usize)
+            .collect();
         self.answer.extend(tokens.iter().map(|out| out.token));
         tokens
     }
@@ -91,16 +94,34 @@ impl Slot {
                 self.delivered_before = self.answer.len();
                 self.ticket = None;
                 let deadline_ms = convert::remaining_ms(work.deadline, now);
-                Some(ToWorker::Reserve { key, work: self.work()?, deadline_ms })
+                Some(ToWorker::Reserve {
+                    key,
+                    work: self.work()?,
+                    deadline_ms,
+                })
             }
             Order::Prefill { work, .. } => {
                 let deadline_ms = convert::remaining_ms(work.deadline, now);
-                Some(ToWorker::Prefill { key, work: self.work()?, deadline_ms })
+                Some(ToWorker::Prefill {
+                    key,
+                    work: self.work()?,
+                    deadline_ms,
+                })
             }
             Order::Pull { .. } => {
                 let fresh = self.answer.get(self.delivered_before..).unwrap_or_default();
-                let first = fresh.iter().map(|token| TokenOut { token: *token, logprobs: None }).collect();
-                Some(ToWorker::Pull { key, ticket: self.ticket.clone()?, first })
+                let first = fresh
+                    .iter()
+                    .map(|token| TokenOut {
+                        token: *token,
+                        logprobs: None,
+                    })
+                    .collect();
+                Some(ToWorker::Pull {
+                    key,
+                    ticket: self.ticket.clone()?,
+                    first,
+                })
             }
             Order::Release => Some(ToWorker::Release { key }),
             Order::Close => Some(ToWorker::Close { key }),

@@ -1,0 +1,213 @@
+//! The command line. Flags are shorthands for configuration keys; whatever has no flag of its own can be given with `--set`.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, Override, WorkerRole};
+
+/// Innkeeper serves large language models: prefill and decode apart, and no request without an owner.
+#[derive(Debug, Parser)]
+#[command(name = "innkeeper", version, about)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Configuration file (TOML).
+    #[arg(long, global = true, value_name = "FILE", env = "INNKEEPER_CONFIG")]
+    config: Option<PathBuf>,
+    /// Any configuration key, such as `--set worker.slots=8`; may be repeated.
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Log filter, such as `debug` or `info,runtime=debug`.
+    #[arg(long, global = true, value_name = "FILTER")]
+    log: Option<String>,
+    /// Stop when standard input is closed: how the processes of `up --processes` end with it.
+    #[arg(long, global = true, hide = true)]
+    stop_with_stdin: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs a whole cluster on this machine.
+    Up(UpArgs),
+    /// Runs a gateway: speaks HTTP to clients and owns their requests.
+    Gateway(GatewayArgs),
+    /// Runs a worker.
+    Worker(WorkerArgs),
+    /// Talks to a cluster over HTTP/3.
+    Chat(ChatArgs),
+    /// Lists the rooms of a gateway: phase, age, what each waits for, its deadline, its blocks.
+    Rooms(RoomsArgs),
+    /// Says what this machine has: cores, GPU, UCX, model cache, ports.
+    Doctor,
+    /// Prints the effective configuration.
+    Config,
+}
+
+/// A whole cluster.
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// Gateway and workers as processes of their own, with UCX between the workers.
+    #[arg(long)]
+    pub(crate) processes: bool,
+    /// Prefill workers.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) prefill: usize,
+    /// Decode workers.
+    #[arg(long, value_name = "M", default_value_t = 1)]
+    pub(crate) decode: usize,
+    /// Workers that do both.
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    pub(crate) mixed: usize,
+    #[command(flatten)]
+    model: ModelArg,
+    #[command(flatten)]
+    doors: DoorArgs,
+}
+
+/// A gateway.
+#[derive(Debug, Args)]
+pub(crate) struct GatewayArgs {
+    /// Where to await workers.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    #[command(flatten)]
+    model: ModelArg,
+    #[command(flatten)]
+    doors: DoorArgs,
+}
+
+/// A worker.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// What it does.
+    #[arg(long, value_enum)]
+    role: Option<WorkerRole>,
+    /// A gateway to dial (`host:port`); may be repeated. A name may stand for several.
+    #[arg(long = "gateway", value_name = "ADDR")]
+    gateways: Vec<String>,
+    /// Name in logs and views.
+    #[arg(long)]
+    name: Option<String>,
+    #[command(flatten)]
+    model: ModelArg,
+}
+
+/// A conversation.
+#[derive(Debug, Args)]
+pub(crate) struct ChatArgs {
+    /// Address of the gateway's HTTPS and HTTP/3 door.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) server: Option<String>,
+    /// Certificate (PEM) to trust; the development CA when not given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Model to ask for; the server's first when not given.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Most tokens of an answer.
+    #[arg(long, default_value_t = 512)]
+    pub(crate) max_tokens: u32,
+    /// One message instead of a conversation.
+    pub(crate) message: Vec<String>,
+}
+
+/// A listing of rooms.
+#[derive(Debug, Args)]
+pub(crate) struct RoomsArgs {
+    /// Address of a gateway's admin listener.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+struct ModelArg {
+    /// `default`, a GGUF file, or a Hugging Face repository id.
+    #[arg(long = "model", value_name = "MODEL")]
+    source: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct DoorArgs {
+    /// Plain HTTP address.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<String>,
+    /// HTTPS and HTTP/3 address.
+    #[arg(long, value_name = "ADDR")]
+    https: Option<String>,
+    /// Admin address.
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<String>,
+}
+
+impl Cli {
+    /// The effective configuration: file, environment, flags.
+    pub(crate) fn load_config(&self) -> Result<Config> {
+        Config::load(self.global.config.as_deref(), &self.overrides()?)
+    }
+
+    /// Whether the process ends when its standard input does.
+    pub(crate) fn stops_with_stdin(&self) -> bool {
+        self.global.stop_with_stdin
+    }
+
+    fn overrides(&self) -> Result<Vec<Override>> {
+        let mut overrides = Vec::new();
+        for pair in &self.global.set {
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| anyhow!("--set {pair}: write it as KEY=VALUE, such as worker.slots=8"))?;
+            overrides.push((key.trim().to_owned(), value.trim().to_owned()));
+        }
+        let mut set = |key: &str, value: Option<&String>| {
+            if let Some(value) = value {
+                overrides.push((key.to_owned(), value.clone()));
+            }
+        };
+        set("log.filter", self.global.log.as_ref());
+        match &self.command {
+            Command::Up(up) => up.doors.overrides(&up.model, &mut set),
+            Command::Gateway(gateway) => {
+                set("mesh.listen", gateway.listen.as_ref());
+                gateway.doors.overrides(&gateway.model, &mut set);
+            }
+            Command::Worker(worker) => worker.overrides(&mut set),
+            Command::Rooms(rooms) => set("admin.listen", rooms.admin.as_ref()),
+            Command::Chat(chat) => set("api.https", chat.server.as_ref()),
+            Command::Doctor | Command::Config => {}
+        }
+        Ok(overrides)
+    }
+}
+
+impl DoorArgs {
+    fn overrides(&self, model: &ModelArg, set: &mut impl FnMut(&str, Option<&String>)) {
+        set("model.source", model.source.as_ref());
+        set("api.http", self.http.as_ref());
+        set("api.https", self.https.as_ref());
+        set("admin.listen", self.admin.as_ref());
+    }
+}
+
+impl WorkerArgs {
+    fn overrides(&self, set: &mut impl FnMut(&str, Option<&String>)) {
+        let role = self.role.map(|role| format!("{role:?}").to_lowercase());
+        set("worker.role", role.as_ref());
+        set("node.name", self.name.as_ref());
+        set("model.source", self.model.source.as_ref());
+        let gateways = (!self.gateways.is_empty()).then(|| format!("{:?}", self.gateways));
+        set("mesh.gateways", gateways.as_ref());
+    }
+}

@@ -1,0 +1,197 @@
+//! A worker's parts: the device with the model on it, the KV transfer, the way to its gateways.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use cpu::{CpuDevice, CpuOptions};
+use engine::{Device, EngineConfig, KvPool, PoolShape};
+use kv::{Hub, InProcess, KvTransfer};
+use kv_ucx::{Ucx, UcxConfig, UcxTransfer};
+use mesh::Target;
+use model::{Model, PoolOptions};
+use room::{HostLimits, Span};
+use runtime::{BuildTransfer, BuildWorker, Clock, WorkerSpec};
+use wire::Role;
+
+use super::{identity, new_node};
+use crate::config::{Config, WorkerRole};
+use crate::{paths, progress};
+
+/// How a worker's KV moves.
+#[derive(Clone)]
+pub(crate) enum Transport {
+    /// Between workers of this process.
+    Hub(Hub),
+    /// Between processes.
+    Ucx(Arc<Ucx>),
+}
+
+/// The recipe for a worker, which its pool follows at start and after every end of one.
+pub(crate) fn recipe(
+    config: &Config,
+    name: String,
+    role: Role,
+    model: Arc<Model>,
+    transport: Transport,
+    clock: Clock,
+) -> BuildWorker {
+    let config = config.clone();
+    Arc::new(move || {
+        build(&config, &name, role, &model, &transport, clock).map_err(|error| format!("{error:#}"))
+    })
+}
+
+fn build(
+    config: &Config,
+    name: &str,
+    role: Role,
+    model: &Model,
+    transport: &Transport,
+    clock: Clock,
+) -> Result<WorkerSpec> {
+    let threads = NonZeroUsize::new(config.worker.threads);
+    let device = CpuDevice::new(&CpuOptions { threads, level: None })?;
+    let numerics = device.numerics().to_owned();
+    let pool = PoolOptions {
+        blocks: blocks(config, model)?,
+        block_tokens: config.worker.block_tokens,
+    };
+    let backend = model
+        .backend(device, pool)
+        .context("the model cannot be loaded")?;
+    let identity = identity::node(config, name, role)?;
+    let mesh = super::mesh_config(config);
+    let gateways: Result<Vec<Target>, _> = config.mesh.gateways.iter().map(|target| target.parse()).collect();
+    Ok(WorkerSpec {
+        name: name.to_owned(),
+        node: new_node(),
+        role,
+        slots: config.worker.slots,
+        backend: Box::new(backend),
+        numerics,
+        engine: engine_config(config),
+        transfer: transfer(config, transport.clone()),
+        limits: host_limits(config),
+        endpoint: mesh::dial_endpoint(([0, 0, 0, 0], 0).into())?,
+        client: mesh::client_config(&identity, &mesh)?,
+        gateways: gateways.context("mesh.gateways")?,
+        mesh,
+        clock,
+    })
+}
+
+fn transfer(config: &Config, transport: Transport) -> BuildTransfer {
+    let ucx = ucx_config(config);
+    Box::new(move |pool: Arc<KvPool>, sink| match transport {
+        Transport::Hub(hub) => {
+            let transfer = InProcess::spawn(&hub, pool, sink).map_err(|error| error.to_string())?;
+            Ok(Arc::new(transfer) as Arc<dyn KvTransfer>)
+        }
+        Transport::Ucx(library) => {
+            let transfer =
+                UcxTransfer::start(&library, ucx, pool, sink).map_err(|error| error.to_string())?;
+            Ok(Arc::new(transfer) as Arc<dyn KvTransfer>)
+        }
+    })
+}
+
+/// Blocks that fit the configured memory; at least enough for one whole context, or the model could not be served as it is.
+fn blocks(config: &Config, model: &Model) -> Result<u32> {
+    let shape = model.config();
+    let block = PoolShape {
+        blocks: 1,
+        block_tokens: config.worker.block_tokens,
+        layers: shape.layers,
+        kv_heads: shape.kv_heads,
+        head_dim: shape.head_dim,
+    };
+    let block_bytes = (block.block_len() * size_of::<f32>()) as u64;
+    let blocks = (config.worker.pool_mib << 20) / block_bytes.max(1);
+    let context = u64::from(shape.context_tokens).div_ceil(config.worker.block_tokens as u64);
+    if blocks <= context {
+        bail!(
+            "worker.pool_mib is {}: that is {blocks} blocks, and one sequence of the model's context needs {context}; \
+             it must be at least {}",
+            config.worker.pool_mib,
+            ((context + 1) * block_bytes).div_ceil(1 << 20)
+        );
+    }
+    u32::try_from(blocks).context("worker.pool_mib is too large")
+}
+
+fn engine_config(config: &Config) -> EngineConfig {
+    let tokens = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    EngineConfig {
+        step_tokens: tokens(config.worker.step_tokens),
+        chunk_tokens: tokens(config.worker.chunk_tokens),
+        max_sequences: config.worker.slots,
+        ..EngineConfig::default()
+    }
+}
+
+/// A worker's own deadlines lie behind its gateways' ones.
+fn host_limits(config: &Config) -> HostLimits {
+    let behind = |ms: u64| Span::from_millis(ms.saturating_add(config.mesh.lease_ms));
+    HostLimits {
+        prefill_no_progress: behind(config.limits.prefill_stall_ms),
+        pull: behind(config.limits.pull_ms),
+        stall: behind(config.limits.decode_stall_ms),
+        ..HostLimits::default()
+    }
+}
+
+fn ucx_config(config: &Config) -> UcxConfig {
+    let set = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    UcxConfig {
+        tls: set(&config.ucx.tls),
+        net_devices: set(&config.ucx.net_devices),
+        bind: config.ucx.bind,
+        no_progress_ms: config.ucx.no_progress_ms,
+    }
+}
+
+/// UCX: as configured, the system's, the cache's, or fetched into the cache.
+pub(crate) async fn ucx(config: &Config) -> Result<Arc<Ucx>> {
+    let cache = paths::ucx(config)?;
+    let library = config.ucx.library.clone();
+    let found = tokio::task::spawn_blocking(move || load_or_fetch(&library, &cache)).await?;
+    let ucx = found.context(
+        "prefill and decode in different processes need UCX: install it (Debian, Ubuntu: libucx0), or give its path with \
+         --set ucx.library=PATH; `innkeeper up` without --processes needs none",
+    )?;
+    tracing::info!(version = ucx.version(), library = %ucx.path().display(), "UCX is loaded");
+    Ok(Arc::new(ucx))
+}
+
+/// Blocks while a wheel is fetched; the fetch bounds itself.
+fn load_or_fetch(library: &str, cache: &Path) -> Result<Ucx> {
+    let given = (!library.is_empty()).then(|| Path::new(library));
+    match Ucx::load(given, Some(cache)) {
+        Ok(ucx) => Ok(ucx),
+        Err(error) if given.is_some() => Err(error.into()),
+        Err(error) => {
+            tracing::info!(%error, "no UCX here: fetching it");
+            let mut bar = progress::Bar::new("fetching UCX");
+            let fetched = kv_ucx::fetch_wheel(cache, &mut |done, total| bar.update(done, total));
+            let path = fetched.context("UCX is not installed and cannot be fetched")?;
+            Ok(Ucx::load(Some(&path), None)?)
+        }
+    }
+}
+
+/// The role as links know it.
+pub(crate) fn wire_role(role: WorkerRole) -> Role {
+    match role {
+        WorkerRole::Prefill => Role::Prefill,
+        WorkerRole::Decode => Role::Decode,
+        WorkerRole::Mixed => Role::Mixed,
+    }
+}
+
+/// How long a worker that was told to stop may go on with what it has.
+pub(crate) fn drain_grace(config: &Config) -> Duration {
+    Duration::from_millis(config.limits.shutdown_ms)
+}

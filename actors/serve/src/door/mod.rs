@@ -1,0 +1,188 @@
+//! Between the clients' door and the gateway: prompts become tokens, tokens become text, outcomes become what a client is told.
+
+mod outcome;
+mod relay;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use api::{GenerateRequest, Generation, ModelCard, Prompt, Readiness, Submit, SubmitError};
+use engine::Sampling;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use model::{ChatMessage, Model, TemplateError};
+use runtime::{GatewayHandle, Job, Refused};
+use tokio::sync::mpsc;
+
+/// The service behind the clients' door.
+pub(crate) struct Door {
+    gateway: GatewayHandle,
+    model: Arc<Model>,
+    name: String,
+    created_s: u64,
+}
+
+/// Events that may wait for a client that reads slowly; what comes meanwhile is merged at the gateway.
+const EVENTS_WAITING: usize = 16;
+
+/// When to try again after a refusal.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+impl Door {
+    pub(crate) fn new(gateway: GatewayHandle, model: Arc<Model>, name: String) -> Self {
+        let created_s = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        Self {
+            gateway,
+            model,
+            name,
+            created_s,
+        }
+    }
+
+    fn context_tokens(&self) -> u32 {
+        self.model.config().context_tokens
+    }
+
+    /// The tokens of a prompt that leaves room for an answer.
+    fn prompt(&self, prompt: &Prompt) -> Result<Vec<u32>, SubmitError> {
+        let tokenizer = self.model.tokenizer();
+        let invalid = |param: &str, message: String| SubmitError::Invalid {
+            param: Some(param.to_owned()),
+            message,
+        };
+        let tokens = match prompt {
+            Prompt::Chat(messages) => {
+                let Some(template) = self.model.template() else {
+                    let message = format!("`{}` has no chat template: use /v1/completions", self.name);
+                    return Err(invalid("messages", message));
+                };
+                let messages: Vec<ChatMessage> = messages
+                    .iter()
+                    .map(|message| ChatMessage {
+                        role: message.role.as_str().to_owned(),
+                        content: message.content.clone(),
+                    })
+                    .collect();
+                let text = template.render(&messages, true).map_err(|error| match error {
+                    TemplateError::Refused(_) => invalid("messages", error.to_string()),
+                    other => SubmitError::Internal {
+                        message: other.to_string(),
+                    },
+                })?;
+                tokenizer.encode(&text, true)
+            }
+            Prompt::Text(text) => tokenizer.encode_prompt(text),
+            Prompt::Tokens(tokens) => {
+                let vocabulary = tokenizer.vocabulary();
+                if let Some(token) = tokens.iter().find(|token| **token as usize >= vocabulary) {
+                    let message = format!("token {token} is outside the vocabulary of {vocabulary} tokens");
+                    return Err(invalid("prompt", message));
+                }
+                Ok(tokens.clone())
+            }
+        };
+        let tokens = tokens.map_err(|error| invalid("prompt", error.to_string()))?;
+        if tokens.is_empty() {
+            return Err(invalid(
+                "prompt",
+                "the prompt is empty: give at least one token".to_owned(),
+            ));
+        }
+        let prompt_tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        if prompt_tokens >= self.context_tokens() {
+            return Err(SubmitError::PromptTooLong {
+                prompt_tokens,
+                context_tokens: self.context_tokens(),
+            });
+        }
+        Ok(tokens)
+    }
+
+    async fn open(&self, request: GenerateRequest) -> Result<Generation, SubmitError> {
+        if request.model != self.name {
+            return Err(SubmitError::UnknownModel { model: request.model });
+        }
+        let prompt = self.prompt(&request.prompt)?;
+        let prompt_tokens = u32::try_from(prompt.len()).unwrap_or(u32::MAX);
+        let room = self.context_tokens() - prompt_tokens;
+        let job = Job {
+            request_id: request.request_id.clone(),
+            prompt,
+            n: request.n,
+            max_new: request.max_tokens.unwrap_or(room).min(room),
+            sampling: sampling(&request),
+            ignore_eos: request.ignore_eos,
+            priority: 128,
+            salt: 0,
+            timeout: request.timeout,
+            trace: request.traceparent.as_deref().and_then(crate::trace::parse),
+        };
+        let answer = self.gateway.submit(job).await.map_err(refused)?;
+        let room_ids = answer.rooms().iter().map(ToString::to_string).collect();
+        let (events, receiver) = mpsc::channel(EVENTS_WAITING);
+        // Ends with the answer, when the client leaves, or at the request's deadline.
+        tokio::spawn(relay::run(
+            answer,
+            Arc::clone(self.model.tokenizer()),
+            request,
+            events,
+        ));
+        Ok(Generation {
+            room_ids,
+            prompt_tokens,
+            events: receiver,
+        })
+    }
+}
+
+impl Submit for Door {
+    fn models(&self) -> Vec<ModelCard> {
+        vec![ModelCard {
+            id: self.name.clone(),
+            created_s: self.created_s,
+            context_tokens: self.context_tokens(),
+        }]
+    }
+
+    fn ready(&self) -> Readiness {
+        match self.gateway.ready() {
+            Ok(()) => Readiness::Ready,
+            Err(why) => Readiness::NotReady(why),
+        }
+    }
+
+    fn submit(&self, request: GenerateRequest) -> BoxFuture<'_, Result<Generation, SubmitError>> {
+        self.open(request).boxed()
+    }
+}
+
+/// OpenAI's defaults where the client says nothing; without a seed every request gets its own.
+fn sampling(request: &GenerateRequest) -> Sampling {
+    let wishes = &request.sampling;
+    Sampling {
+        temperature: wishes.temperature.unwrap_or(1.0),
+        top_p: wishes.top_p.unwrap_or(1.0),
+        top_k: wishes.top_k.unwrap_or(0),
+        min_p: wishes.min_p.unwrap_or(0.0),
+        seed: wishes.seed.unwrap_or_else(rand::random),
+        presence_penalty: wishes.presence_penalty,
+        frequency_penalty: wishes.frequency_penalty,
+        logprobs: request.logprobs,
+    }
+}
+
+fn refused(why: Refused) -> SubmitError {
+    let message = why.to_string();
+    match why {
+        Refused::TooManyRequests { .. } => SubmitError::Overloaded {
+            message,
+            retry_after: RETRY_AFTER,
+        },
+        Refused::ShuttingDown | Refused::Unavailable { .. } => SubmitError::Unavailable {
+            message,
+            retry_after: RETRY_AFTER,
+        },
+    }
+}

@@ -1,0 +1,123 @@
+//! `up --processes`: the gateway and every worker as a process of its own.
+//!
+//! Each child holds the reading end of a pipe whose writing end is ours, and stops when it closes: however this process ends, no
+//! child outlives it. A child that dies is reported and not replaced, so that one can watch what its death does.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+use crate::cli::UpArgs;
+use crate::config::Config;
+use crate::{compose, paths, ready, signals};
+
+/// One child and the pipe that keeps it alive.
+struct Process {
+    name: String,
+    child: Child,
+    lifeline: Option<ChildStdin>,
+}
+
+/// Runs the cluster until a signal comes or the gateway ends.
+pub(crate) async fn up(config: &Config, args: &UpArgs) -> Result<()> {
+    // Fetched once, here, where a progress bar can be seen; the children find both in the cache.
+    let opened = compose::open_model(config).await?;
+    let served = compose::served_name(config, &opened);
+    drop(opened);
+    if args.prefill + args.decode > 0 {
+        compose::ucx(config).await?;
+    }
+    let mut children = Vec::new();
+    children.push(spawn(config, "gateway-0", &["gateway"])?);
+    for (role, count) in [
+        ("prefill", args.prefill),
+        ("decode", args.decode),
+        ("mixed", args.mixed),
+    ] {
+        for index in 0..count {
+            children.push(spawn(
+                config,
+                &format!("{role}-{index}"),
+                &["worker", "--role", role],
+            )?);
+        }
+    }
+    for process in &children {
+        info!(name = process.name, pid = process.child.id(), "started");
+    }
+    supervise(config, &served, children).await
+}
+
+/// Writes the configuration down for a child and starts it.
+fn spawn(config: &Config, name: &str, arguments: &[&str]) -> Result<Process> {
+    let mut own = config.clone();
+    own.node.name = name.to_owned();
+    let folder = paths::cache(config)?
+        .join("run")
+        .join(std::process::id().to_string());
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let file = folder.join(format!("{name}.toml"));
+    std::fs::write(&file, own.to_toml()?).with_context(|| format!("cannot write {}", file.display()))?;
+    let program = std::env::current_exe().context("where is this program's own file?")?;
+    let mut child = Command::new(program)
+        .arg("--config")
+        .arg(&file)
+        .arg("--stop-with-stdin")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot start {name}"))?;
+    let lifeline = child.stdin.take();
+    Ok(Process {
+        name: name.to_owned(),
+        child,
+        lifeline,
+    })
+}
+
+/// Waits for the cluster to be ready, then for its end.
+async fn supervise(config: &Config, served: &str, children: Vec<Process>) -> Result<()> {
+    let mut lifelines = Vec::new();
+    let mut waits = JoinSet::new();
+    for Process {
+        name,
+        mut child,
+        lifeline,
+    } in children
+    {
+        lifelines.push(lifeline);
+        waits.spawn(async move {
+            let ended = child.wait().await;
+            (name, ended)
+        });
+    }
+    let mut announced = std::pin::pin!(ready::announce(config, served));
+    let mut is_ready = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = signals::stop() => break,
+            ready = &mut announced, if !is_ready => { ready?; is_ready = true; }
+            Some(Ok((name, ended))) = waits.join_next() => {
+                let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+                if name.starts_with("gateway") || !is_ready {
+                    bail!("{name} ended: {ended}");
+                }
+                warn!(name, ended, "a worker ended; the cluster goes on without it");
+            }
+        }
+    }
+    drop(lifelines);
+    let grace = Duration::from_millis(config.limits.shutdown_ms);
+    let all = async { while waits.join_next().await.is_some() {} };
+    if timeout(grace, all).await.is_err() {
+        warn!("not every process ended within its grace; the rest is killed");
+    }
+    Ok(())
+}

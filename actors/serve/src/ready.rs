@@ -1,0 +1,45 @@
+//! Waiting until the cluster can serve, and saying so.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use tokio::time::{Instant, sleep};
+
+use crate::config::Config;
+
+/// Loading a large model from a slow disk takes this long at most.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Asks the gateway until it is ready, then prints how to reach it.
+pub(crate) async fn announce(config: &Config, model: &str) -> Result<()> {
+    let give_up_at = Instant::now() + PATIENCE;
+    while !is_ready(config.api.http).await {
+        if Instant::now() >= give_up_at {
+            bail!(
+                "the cluster is not ready after {} s: see the log above",
+                PATIENCE.as_secs()
+            );
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    println!("{}", greeting(config, model));
+    Ok(())
+}
+
+/// The ready line, and what to do next.
+fn greeting(config: &Config, model: &str) -> String {
+    let (http, https, admin) = (config.api.http, config.api.https, config.admin.listen);
+    format!(
+        "\ninnkeeper is ready on http://{http} (HTTP/1.1, HTTP/2) and https://{https} (HTTP/3, HTTP/2, HTTP/1.1)\n\n  \
+         curl -N http://{http}/v1/completions -H 'content-type: application/json' \\\n    \
+         -d '{{\"model\":\"{model}\",\"prompt\":\"Once upon a time\",\"max_tokens\":48,\"stream\":true}}'\n\n  \
+         innkeeper chat     talk to it over HTTP/3\n  \
+         innkeeper rooms    see where every request is (http://{admin}/rooms)\n",
+    )
+}
+
+/// Whether `GET /health/ready` says 200.
+async fn is_ready(http: SocketAddr) -> bool {
+    matches!(crate::http::get(http, "/health/ready").await, Ok((200, _)))
+}
