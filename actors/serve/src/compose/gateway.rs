@@ -43,10 +43,7 @@ pub(crate) async fn start(
         endpoint,
         mesh,
         limits: limits(config),
-        desk: DeskLimits {
-            queue_rooms: config.limits.queue_rooms,
-            ..DeskLimits::default()
-        },
+        desk: desk_limits(config),
         max_requests: config.api.max_requests,
         actor_grace: Span::from_millis(1_000),
     };
@@ -120,6 +117,15 @@ impl Serving {
         self.stop.cancel();
         // Every door bounds its own end by the same grace.
         while self.doors.join_next().await.is_some() {}
+    }
+}
+
+fn desk_limits(config: &Config) -> DeskLimits {
+    DeskLimits {
+        queue_rooms: config.limits.queue_rooms,
+        // Counted from when the last worker of a role was fenced: a killed one was silent for a lease before.
+        no_worker_grace: Span::from_millis(config.mesh.heartbeat_ms),
+        ..DeskLimits::default()
     }
 }
 

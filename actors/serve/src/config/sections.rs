@@ -64,7 +64,8 @@ pub(crate) struct Mesh {
     pub(crate) certs: String,
     /// Time between heartbeats.
     pub(crate) heartbeat_ms: u64,
-    /// Silence after which a link is fenced and a worker drops the gateway's rooms.
+    /// Silence after which a link is fenced and a worker drops the gateway's rooms. With the default a killed worker is known, and
+    /// requests that need it are refused, within two seconds.
     pub(crate) lease_ms: u64,
 }
 
@@ -201,7 +202,7 @@ impl Default for Mesh {
             gateways: vec!["127.0.0.1:7400".to_owned()],
             certs: String::new(),
             heartbeat_ms: 250,
-            lease_ms: 2_000,
+            lease_ms: 1_500,
         }
     }
 }

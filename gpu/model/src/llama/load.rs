@@ -53,6 +53,7 @@ impl<D: Device> Llama<D> {
             },
             scratch: Scratch::default(),
             sampler: Sampler::new(end_tokens),
+            interrupt: engine::Interrupt::default(),
         })
     }
 }

@@ -8,7 +8,7 @@ mod step;
 
 use std::sync::Arc;
 
-use engine::{Attention, Backend, BackendError, Device, KvPool, ModelSpec, Rope, Sampled, Slice};
+use engine::{Attention, Backend, BackendError, Device, Interrupt, KvPool, ModelSpec, Rope, Sampled, Slice};
 
 use crate::gguf::GgufError;
 use crate::sampler::Sampler;
@@ -42,6 +42,8 @@ pub struct Llama<D: Device> {
     shape: Shape,
     scratch: Scratch<D::Buffer>,
     sampler: Sampler,
+    /// Looked at between layers.
+    interrupt: Interrupt,
 }
 
 impl<D: Device> std::fmt::Debug for Llama<D> {
@@ -115,6 +117,10 @@ impl<D: Device> Backend for Llama<D> {
 
     fn pool(&self) -> Arc<KvPool> {
         Arc::clone(&self.pool)
+    }
+
+    fn interrupt(&self) -> Option<Interrupt> {
+        Some(self.interrupt.clone())
     }
 
     fn step(&mut self, batch: &[Slice<'_>], out: &mut Vec<Sampled>) -> Result<(), BackendError> {

@@ -18,6 +18,10 @@ impl<D: Device> Llama<D> {
         let s = &mut self.scratch;
         self.device.embed(&self.weights.embedding, &tokens, 1.0, &mut s.x);
         for (index, layer) in self.weights.layers.iter().enumerate() {
+            if self.interrupt.is_raised() {
+                // Nobody wants the result; but the device must be done with the blocks before anyone else has them.
+                return self.device.read(&mut s.x).map(|_| ());
+            }
             let attention = Attention {
                 layer: index,
                 ..self.shape.attention.clone()
