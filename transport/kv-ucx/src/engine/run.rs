@@ -25,6 +25,10 @@ impl Engine {
             if until_clock == 0 {
                 until_clock = CLOCK_EVERY;
                 self.tick();
+                if idle_spins > 0 {
+                    // The peer may be waiting for this very core.
+                    std::thread::yield_now();
+                }
             }
             if self.step() {
                 (idle_spins, until_clock) = (0, 0);

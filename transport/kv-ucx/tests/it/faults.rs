@@ -194,6 +194,37 @@ fn a_withdrawal_in_mid_read_never_mixes_old_and_new() {
     check_withdrawn("shm");
 }
 
+fn check_cancelled_midway(tls: &str) {
+    let side = Side::new(tls, BLOCKS, BLOCK_BYTES);
+    let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+    peer.offer(1, &all());
+    let mut cancelled = 0;
+    for round in 0..24 {
+        let id = side.start(&peer.address, 1, 0, &all());
+        some_while(round % 8);
+        side.transfer.cancel(id);
+        match side.end(id) {
+            Ok(_) => side.check(1, &all(), &all()),
+            Err(why) => {
+                assert_eq!(why, ReadError::Cancelled);
+                cancelled += 1;
+            }
+        }
+        // The blocks are free again: what the source still sends must not land in them.
+        side.fill(round + 100, &all());
+        peer.settle();
+        side.check(round + 100, &all(), &all());
+    }
+    assert!(cancelled > 0, "no cancellation came in time");
+}
+
+#[test]
+fn after_a_cancellation_has_ended_no_byte_lands() {
+    let _alone = alone();
+    check_cancelled_midway("tcp");
+    check_cancelled_midway("shm");
+}
+
 fn check_cancels(tls: &str, reads: u32) {
     let side = Side::new(tls, 64, 4096);
     let mut peer = Peer::start(tls, 64, 4096);
