@@ -195,7 +195,10 @@ async fn answer(
     // The body bounds its own waits: a stream's next event comes by the request's deadline.
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| error.to_string())?;
-        if let Ok(data) = frame.into_data() {
+        // A frame without data is legal, and some clients (h3's own among them) take it for the end.
+        if let Ok(data) = frame.into_data()
+            && !data.is_empty()
+        {
             within(hall, send.send_data(data)).await?;
         }
     }

@@ -68,15 +68,18 @@ impl<S: Shape> Events<S> {
         if self.ended {
             return None;
         }
-        let step = match self.first.take() {
-            Some(first) => first,
-            None => match self.feed.next(Some(Instant::now() + self.keep_alive)).await {
-                Some(step) => step,
-                None => return Some(Bytes::from_static(b": still here\n\n")),
-            },
-        };
         let mut out = String::new();
-        self.write(step, &mut out);
+        // A step may say nothing yet: half a character, or text that may become a stop string.
+        while out.is_empty() {
+            let step = match self.first.take() {
+                Some(first) => first,
+                None => match self.feed.next(Some(Instant::now() + self.keep_alive)).await {
+                    Some(step) => step,
+                    None => return Some(Bytes::from_static(b": still here\n\n")),
+                },
+            };
+            self.write(step, &mut out);
+        }
         while !self.ended && out.len() < BATCH_BYTES {
             match self.feed.next(Some(Instant::now())).now_or_never().flatten() {
                 Some(step) => self.write(step, &mut out),

@@ -1,10 +1,14 @@
 //! One router behind every protocol: the same answers, whichever way they come.
 
+use std::sync::Mutex;
+use std::time::Duration;
+
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::harness::{PROTOCOLS, Protocol, Server};
-use crate::mock::{MockSubmit, hello};
+use crate::mock::{Act, MockSubmit, done, hello, text};
 
 /// What must not depend on the protocol: all but names and times.
 fn anonymous(text: &str) -> Value {
@@ -52,6 +56,34 @@ async fn every_protocol_gives_the_same_stream() {
     }
     assert!(streams.windows(2).all(|two| two[0] == two[1]), "{streams:#?}");
     assert_eq!(streams[0].len(), 3);
+}
+
+/// Half a character, or what may become a stop string, is a step without text.
+#[tokio::test]
+async fn a_step_without_text_ends_no_stream() {
+    for protocol in PROTOCOLS {
+        let (events, relayed) = mpsc::channel(1);
+        let relayed = Mutex::new(Some(relayed));
+        let mock = MockSubmit::new(move |_| Act::Relay(relayed.lock().unwrap().take().unwrap()));
+        let server = Server::start(mock).await;
+        let body = json!({"model": "m", "prompt": "hi", "stream": true});
+        // One at a time: each is taken before the next can be sent.
+        let sending = async {
+            for event in [text(0, ""), text(0, "hel"), text(0, ""), text(0, "lo"), done(0)] {
+                events.send(event).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let reading = async {
+            let answer = server
+                .call(protocol, Method::POST, "/v1/completions", &body)
+                .await;
+            answer.events().await
+        };
+        let ((), events) = tokio::join!(sending, reading);
+        assert_eq!(events.len(), 4, "{protocol:?}: {events:#?}");
+        assert_eq!(events.last().map(String::as_str), Some("[DONE]"), "{protocol:?}");
+    }
 }
 
 #[tokio::test]
