@@ -9,7 +9,7 @@ use crate::config::{Config, Override, WorkerRole};
 
 /// Innkeeper serves large language models: prefill and decode apart, and no request without an owner.
 #[derive(Debug, Parser)]
-#[command(name = "innkeeper", version, about)]
+#[command(name = "innkeeper", version)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,

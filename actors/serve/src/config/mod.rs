@@ -46,7 +46,8 @@ impl Config {
             );
             figment = figment.merge(Toml::file_exact(file));
         }
-        figment = figment.merge(Env::prefixed("INNKEEPER_").split("__"));
+        // `INNKEEPER_CONFIG` names the file itself: the command line has read it.
+        figment = figment.merge(Env::prefixed("INNKEEPER_").ignore(&["CONFIG"]).split("__"));
         for (key, value) in overrides {
             figment = figment.merge(Toml::string(&flag_as_toml(key, value)?));
         }
