@@ -67,8 +67,8 @@ fn main() {
     BufReader::new(source.stdout.take().unwrap())
         .read_line(&mut address)
         .unwrap();
-    let (tell, told) = mpsc::channel();
-    let transfer = start(&tls, Arc::new(move |event| tell.send(event).unwrap()));
+    let (tell, told) = mpsc::sync_channel(1_024);
+    let transfer = start(&tls, Arc::new(move |event| tell.try_send(event).unwrap()));
     let mut id = 0;
     let mut read = |into: Vec<u32>| {
         id += 1;

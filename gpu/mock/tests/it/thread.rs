@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use engine::{
     Command, DownReason, EngineConfig, EngineEvent, EngineHandle, FinishReason, Refusal, SendError,
     SequenceKey, SequenceSpec, StepReport,
@@ -22,8 +22,9 @@ struct Running {
 
 fn start(config: MockConfig, engine: EngineConfig, sleep: Sleep) -> Running {
     let backend = MockBackend::new(config, sleep).unwrap();
-    let (sink, events) = unbounded();
-    let sink = Arc::new(move |event| sink.send(event).unwrap_or_default());
+    // More than any of these tests says.
+    let (sink, events) = bounded(65_536);
+    let sink = Arc::new(move |event| sink.try_send(event).unwrap_or_default());
     let handle = engine::start(Box::new(backend), engine, sink).unwrap();
     Running { handle, events }
 }

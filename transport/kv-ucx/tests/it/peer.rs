@@ -5,7 +5,7 @@ use std::{
     fmt::Write as _,
     io::{BufRead, BufReader, Write},
     process::{Child, ChildStdin, Command, Stdio},
-    sync::mpsc::{Receiver, channel},
+    sync::mpsc::{Receiver, sync_channel},
     thread,
 };
 
@@ -40,7 +40,7 @@ impl Peer {
             .unwrap();
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let (tell, lines) = channel();
+        let (tell, lines) = sync_channel(1_024);
         // Ends with the child's output.
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {

@@ -10,7 +10,7 @@ use mesh::{
     Config, DevCa, DialError, Dialer, DownReason, GatewayLinks, GatewayNode, GatewaySide, Identity, Link,
     LinkEvent, LinkId, Listener, Side, Target, WorkerLinks, WorkerSide, client_config, server_config,
 };
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 use wire::{Hello, Role, RoomKey, ToGateway, ToWorker, WorkerStats};
 
@@ -60,8 +60,11 @@ pub(crate) fn hello(node: &str, epoch: u64) -> Hello {
     }
 }
 
+/// More events than any of these tests causes.
+const EVENTS: usize = 65_536;
+
 /// What one end hears, in order.
-pub(crate) struct Heard<S: Side>(UnboundedReceiver<LinkEvent<S>>);
+pub(crate) struct Heard<S: Side>(Receiver<LinkEvent<S>>);
 
 impl<S: Side> Heard<S> {
     async fn next(&mut self) -> LinkEvent<S> {
@@ -107,7 +110,7 @@ impl<S: Side> Heard<S> {
 
 /// A gateway's owner: sends a digest of `open` with every beat, and writes down everything but answers to them.
 pub(crate) struct GatewayOwner {
-    tell: UnboundedSender<LinkEvent<GatewaySide>>,
+    tell: Sender<LinkEvent<GatewaySide>>,
     pub(crate) open: Mutex<BTreeSet<RoomKey>>,
     pub(crate) beats: AtomicBool,
 }
@@ -139,16 +142,16 @@ impl GatewayLinks for GatewayOwner {
                 ..
             }
         ) {
-            let _ = self.tell.send(event);
+            let _ = self.tell.try_send(event);
         }
     }
 }
 
 /// A worker's owner: answers heartbeats, and writes down everything else (and the heartbeats too, when asked).
 pub(crate) struct WorkerOwner {
-    tell: UnboundedSender<LinkEvent<WorkerSide>>,
+    tell: Sender<LinkEvent<WorkerSide>>,
     links: Mutex<BTreeMap<LinkId, Link<ToGateway>>>,
-    failures: UnboundedSender<DialError>,
+    failures: Sender<DialError>,
     pub(crate) answers: AtomicBool,
     pub(crate) tells_heartbeats: AtomicBool,
     /// Panics on the next frame.
@@ -186,11 +189,11 @@ impl WorkerLinks for WorkerOwner {
             }
             LinkEvent::Frame { .. } => {}
         }
-        let _ = self.tell.send(event);
+        let _ = self.tell.try_send(event);
     }
 
     fn dial_failed(&self, _: SocketAddr, error: &DialError) {
-        let _ = self.failures.send(error.clone());
+        let _ = self.failures.try_send(error.clone());
     }
 }
 
@@ -204,7 +207,7 @@ pub(crate) struct Worker {
     pub(crate) dialer: Dialer,
     pub(crate) owner: Arc<WorkerOwner>,
     pub(crate) heard: Heard<WorkerSide>,
-    failures: UnboundedReceiver<DialError>,
+    failures: Receiver<DialError>,
 }
 
 impl Worker {
@@ -219,7 +222,7 @@ impl Worker {
 
 /// Makes a gateway's owner.
 pub(crate) fn gateway_owner() -> (Arc<GatewayOwner>, Heard<GatewaySide>) {
-    let (tell, heard) = unbounded_channel();
+    let (tell, heard) = channel(EVENTS);
     let owner = GatewayOwner {
         tell,
         open: Mutex::default(),
@@ -229,9 +232,9 @@ pub(crate) fn gateway_owner() -> (Arc<GatewayOwner>, Heard<GatewaySide>) {
 }
 
 /// Makes a worker's owner.
-pub(crate) fn worker_owner() -> (Arc<WorkerOwner>, Heard<WorkerSide>, UnboundedReceiver<DialError>) {
-    let (tell, heard) = unbounded_channel();
-    let (failures, failed) = unbounded_channel();
+pub(crate) fn worker_owner() -> (Arc<WorkerOwner>, Heard<WorkerSide>, Receiver<DialError>) {
+    let (tell, heard) = channel(EVENTS);
+    let (failures, failed) = channel(EVENTS);
     let owner = WorkerOwner {
         tell,
         links: Mutex::default(),
