@@ -34,6 +34,7 @@ mod faults;
 mod gateway;
 mod identity;
 mod link;
+mod lose;
 mod worker;
 
 pub use config::Config;
@@ -43,4 +44,5 @@ pub use faults::{Fault, Faults};
 pub use gateway::{GatewayLinks, GatewayNode, GatewaySide, Listener, ListenerStats};
 pub use identity::{DevCa, Identity, IdentityError, IdentityFiles};
 pub use link::{DownReason, Link, LinkEvent, LinkId, LinkStats, SendError, Side};
+pub use lose::{LoseError, lose};
 pub use worker::{BadTarget, DialError, DialState, DialStatus, Dialer, Target, WorkerLinks, WorkerSide};

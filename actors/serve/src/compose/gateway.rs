@@ -33,7 +33,7 @@ pub(crate) async fn start(
     opened: Arc<Model>,
 ) -> Result<Serving> {
     let identity = identity::node(config, name, Role::Gateway)?;
-    let mesh = super::mesh_config(config);
+    let mesh = super::mesh_config(config)?;
     let endpoint = mesh::listen_endpoint(config.mesh.listen, &identity, &mesh).context("mesh.listen")?;
     let spec = GatewaySpec {
         name: name.to_owned(),

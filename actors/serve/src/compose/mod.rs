@@ -8,7 +8,7 @@ mod worker;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use kv::Hub;
 use model::Model;
 use room::NodeId;
@@ -34,12 +34,14 @@ fn new_node() -> NodeId {
     NodeId(time | u64::from(rand::random::<u16>() & 0xfff))
 }
 
-fn mesh_config(config: &Config) -> mesh::Config {
-    mesh::Config {
+fn mesh_config(config: &Config) -> Result<mesh::Config> {
+    let mesh = mesh::Config {
         heartbeat: Duration::from_millis(config.mesh.heartbeat_ms),
         lease: Duration::from_millis(config.mesh.lease_ms),
         ..mesh::Config::default()
-    }
+    };
+    mesh::lose(&mesh, &config.mesh.lose).context("mesh.lose")?;
+    Ok(mesh)
 }
 
 fn name(config: &Config, role: &str) -> String {

@@ -63,7 +63,7 @@ fn build(
         .backend(device, pool)
         .context("the model cannot be loaded")?;
     let identity = identity::node(config, name, role)?;
-    let mesh = super::mesh_config(config);
+    let mesh = super::mesh_config(config)?;
     let gateways: Result<Vec<Target>, _> = config.mesh.gateways.iter().map(|target| target.parse()).collect();
     Ok(WorkerSpec {
         name: name.to_owned(),

@@ -60,13 +60,16 @@ pub(crate) struct Mesh {
     pub(crate) listen: SocketAddr,
     /// The gateways a worker dials: `host:port`; a name may stand for several.
     pub(crate) gateways: Vec<String>,
-    /// Folder with `ca.pem`, and a certificate and key for each role; empty: the development CA in the cache folder.
+    /// Folder with `tls.crt`, `tls.key` and `ca.crt`; empty: the development CA in the cache folder.
     pub(crate) certs: String,
     /// Time between heartbeats.
     pub(crate) heartbeat_ms: u64,
     /// Silence after which a link is fenced and a worker drops the gateway's rooms. With the default a killed worker is known, and
     /// requests that need it are refused, within two seconds.
     pub(crate) lease_ms: u64,
+    /// Kinds of frames that this end loses, such as `close`: a fault switch, which only test builds have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lose: Vec<String>,
 }
 
 /// How long things may take and how many there may be.
@@ -203,6 +206,7 @@ impl Default for Mesh {
             certs: String::new(),
             heartbeat_ms: 250,
             lease_ms: 1_500,
+            lose: Vec::new(),
         }
     }
 }
@@ -244,7 +248,7 @@ impl Default for Ucx {
             tls: String::new(),
             net_devices: String::new(),
             bind: LOOPBACK,
-            no_progress_ms: 1_500,
+            no_progress_ms: 2_000,
         }
     }
 }
@@ -252,7 +256,7 @@ impl Default for Ucx {
 impl Default for Log {
     fn default() -> Self {
         Self {
-            filter: "info".to_owned(),
+            filter: "info,ractor=warn".to_owned(),
             format: LogFormat::Text,
         }
     }
