@@ -88,7 +88,8 @@ async fn prompt(lines: &mut Lines<BufReader<Stdin>>) -> Result<Option<String>> {
 
 /// Asks, streams the answer to standard output, and returns it.
 async fn answer(client: &Client, model: &str, args: &ChatArgs, messages: &[Value]) -> Result<String> {
-    let body = json!({"model": model, "messages": messages, "stream": true, "max_tokens": args.max_tokens});
+    let body = json!({"model": model, "messages": messages, "stream": true, "max_tokens": args.max_tokens,
+        "temperature": args.temperature, "top_p": 0.9});
     let mut said = String::new();
     let ended = tokio::select! {
         biased;

@@ -117,6 +117,9 @@ pub(crate) struct ChatArgs {
     /// Most tokens of an answer.
     #[arg(long, default_value_t = 512)]
     pub(crate) max_tokens: u32,
+    /// How freely tokens are chosen: 0 always takes the likeliest. Small models ramble when it is high.
+    #[arg(long, default_value_t = 0.2)]
+    pub(crate) temperature: f32,
     /// One message instead of a conversation.
     pub(crate) message: Vec<String>,
 }

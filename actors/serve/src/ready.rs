@@ -32,8 +32,9 @@ fn greeting(config: &Config, model: &str) -> String {
     let (http, https, admin) = (config.api.http, config.api.https, config.admin.listen);
     format!(
         "\ninnkeeper is ready on http://{http} (HTTP/1.1, HTTP/2) and https://{https} (HTTP/3, HTTP/2, HTTP/1.1)\n\n  \
-         curl -N http://{http}/v1/completions -H 'content-type: application/json' \\\n    \
-         -d '{{\"model\":\"{model}\",\"prompt\":\"Once upon a time\",\"max_tokens\":48,\"stream\":true}}'\n\n  \
+         curl -N http://{http}/v1/chat/completions -H 'content-type: application/json' \\\n    \
+         -d '{{\"model\":\"{model}\",\"temperature\":0.2,\"stream\":true,\n         \
+         \"messages\":[{{\"role\":\"user\",\"content\":\"What is the capital of France?\"}}]}}'\n\n  \
          innkeeper chat     talk to it over HTTP/3\n  \
          innkeeper rooms    see where every request is (http://{admin}/rooms)\n",
     )

@@ -112,6 +112,8 @@ async fn pool(
     model: &Arc<Model>,
     transport: Transport,
 ) -> Result<()> {
+    // A mistake in the configuration is told at once; the pool would try again and again.
+    worker::check(config, model)?;
     let clock = node.clock();
     let recipe = worker::recipe(config, name.clone(), role, Arc::clone(model), transport, clock);
     Ok(node.pool(name, recipe).await?)

@@ -17,7 +17,7 @@ pub(crate) async fn file(config: &Config) -> Result<PathBuf> {
     let fetched = tokio::task::spawn_blocking(move || {
         let mut bar = progress::Bar::new("fetching the model");
         model::fetch(&source, &options, &mut |progress| {
-            bar.update(progress.done_bytes, progress.total_bytes)
+            bar.update(progress.done_bytes, progress.total_bytes);
         })
     });
     fetched.await?.context("the model cannot be had")

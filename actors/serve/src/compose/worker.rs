@@ -64,7 +64,6 @@ fn build(
         .context("the model cannot be loaded")?;
     let identity = identity::node(config, name, role)?;
     let mesh = super::mesh_config(config)?;
-    let gateways: Result<Vec<Target>, _> = config.mesh.gateways.iter().map(|target| target.parse()).collect();
     Ok(WorkerSpec {
         name: name.to_owned(),
         node: new_node(),
@@ -77,10 +76,22 @@ fn build(
         limits: host_limits(config),
         endpoint: mesh::dial_endpoint(([0, 0, 0, 0], 0).into())?,
         client: mesh::client_config(&identity, &mesh)?,
-        gateways: gateways.context("mesh.gateways")?,
+        gateways: targets(config)?,
         mesh,
         clock,
     })
+}
+
+/// Whether a worker can be built as configured, as far as that can be told before its weights are loaded.
+pub(crate) fn check(config: &Config, model: &Model) -> Result<()> {
+    blocks(config, model)?;
+    targets(config)?;
+    Ok(())
+}
+
+fn targets(config: &Config) -> Result<Vec<Target>> {
+    let targets: Result<Vec<Target>, _> = config.mesh.gateways.iter().map(|target| target.parse()).collect();
+    targets.context("mesh.gateways")
 }
 
 fn transfer(config: &Config, transport: Transport) -> BuildTransfer {

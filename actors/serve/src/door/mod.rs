@@ -119,7 +119,7 @@ impl Door {
             timeout: request.timeout,
             trace: request.traceparent.as_deref().and_then(crate::trace::parse),
         };
-        let answer = self.gateway.submit(job).await.map_err(refused)?;
+        let answer = self.gateway.submit(job).await.map_err(|why| refused(&why))?;
         let room_ids = answer.rooms().iter().map(ToString::to_string).collect();
         let (events, receiver) = mpsc::channel(EVENTS_WAITING);
         // Ends with the answer, when the client leaves, or at the request's deadline.
@@ -173,14 +173,14 @@ fn sampling(request: &GenerateRequest) -> Sampling {
     }
 }
 
-fn refused(why: Refused) -> SubmitError {
+fn refused(why: &Refused) -> SubmitError {
     let message = why.to_string();
     match why {
         Refused::TooManyRequests { .. } => SubmitError::Overloaded {
             message,
             retry_after: RETRY_AFTER,
         },
-        Refused::ShuttingDown | Refused::Unavailable { .. } => SubmitError::Unavailable {
+        Refused::ShuttingDown | Refused::NotStarted | Refused::Unavailable { .. } => SubmitError::Unavailable {
             message,
             retry_after: RETRY_AFTER,
         },
