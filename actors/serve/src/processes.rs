@@ -97,12 +97,14 @@ async fn supervise(config: &Config, served: &str, children: Vec<Process>) -> Res
             (name, ended)
         });
     }
-    let mut announced = std::pin::pin!(ready::announce(config, served));
+    let announced = ready::announce(config, served);
+    let stop = signals::stop();
+    tokio::pin!(announced, stop);
     let mut is_ready = false;
     loop {
         tokio::select! {
             biased;
-            () = signals::stop() => break,
+            () = &mut stop => break,
             ready = &mut announced, if !is_ready => { ready?; is_ready = true; }
             Some(Ok((name, ended))) = waits.join_next() => {
                 let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());

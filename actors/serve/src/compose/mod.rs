@@ -79,12 +79,13 @@ pub(crate) async fn up(config: &Config, args: &UpArgs) -> Result<()> {
     }
     let served = served_name(config, &opened);
     let announced = ready::announce(config, &served);
-    tokio::pin!(announced);
+    let stop = signals::stop();
+    tokio::pin!(announced, stop);
     let mut is_ready = false;
     loop {
         tokio::select! {
             biased;
-            () = signals::stop() => break,
+            () = &mut stop => break,
             why = node.ended() => bail!("the node ended: {why}"),
             error = serving.failed() => return Err(error),
             ready = &mut announced, if !is_ready => { ready?; is_ready = true; }
