@@ -21,10 +21,11 @@ fix:
 sim CASES="20000":
     PROPTEST_CASES={{CASES}} cargo test --release -p innkeeper-room
 
-# Kills, freezes and cuts real processes: the cluster tests alone, with their timings printed.
+# Kills, freezes and cuts real processes: the tests of whole clusters alone, one after the other.
 faults:
-    cargo test -p innkeeper-integration-tests --test it -- --nocapture --test-threads=1 cluster
+    cargo test -p innkeeper -p innkeeper-integration-tests --test it -- --nocapture --test-threads=1 cluster
 
-# Benchmarks, as ratios measured side by side in one run.
-bench NAME="kv":
-    cargo run --release -p innkeeper-integration-tests --example bench_{{NAME}}
+# What the CPU device and a KV move between two processes can do, in numbers.
+bench:
+    cargo run --release -p innkeeper-cpu --example throughput
+    cargo run --release -p innkeeper-kv-ucx --example kv_bench

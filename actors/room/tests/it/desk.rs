@@ -8,7 +8,7 @@ use room::{
     Route, Verdict, WorkerSpec,
 };
 
-use crate::room_kit::{GATEWAY, ms};
+use crate::room_kit::{GATEWAY, cases, ms};
 
 const P1: NodeId = NodeId(11);
 const P2: NodeId = NodeId(12);
@@ -384,7 +384,7 @@ fn check_credit(desk: &Desk, limits: &DeskLimits) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(500))]
 
     /// Never more is promised than there is; nobody gets two verdicts; in the end every credit is back (INV-11).
     #[test]

@@ -1,9 +1,24 @@
 //! A room to play with: fixed names, and the way to each phase.
 
+use proptest::prelude::ProptestConfig;
 use room::{
     Command, Generation, Input, Limits, NodeId, PhaseKind, Priority, Report, Room, RoomId, RoomSpec, Route,
     Span, Time,
 };
+
+/// So many random cases, or as many as `PROPTEST_CASES` says.
+pub(crate) fn cases(usual: u32) -> ProptestConfig {
+    let given = ProptestConfig::default();
+    let cases = match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => given.cases,
+        None => usual,
+    };
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..given
+    }
+}
 
 pub(crate) const GATEWAY: NodeId = NodeId(1);
 pub(crate) const PREFILL: NodeId = NodeId(10);

@@ -11,7 +11,7 @@ use room::{
     Outcome, PhaseKind, Refusal, Report, Room, Route, Span, Time, WaitsFor,
 };
 
-use crate::room_kit::{DECODE, PREFILL, ROOM, SPEC, STRANGER, ms};
+use crate::room_kit::{DECODE, PREFILL, ROOM, SPEC, STRANGER, cases, ms};
 
 const WORKERS: [NodeId; 4] = [PREFILL, DECODE, NodeId(21), STRANGER];
 
@@ -355,7 +355,7 @@ impl Watcher {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn every_room_checks_out(ops in proptest::collection::vec(op(), 0..60)) {

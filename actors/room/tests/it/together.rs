@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use room::{Finish, Outcome, Role};
 
-use crate::room_kit::ms;
+use crate::room_kit::{cases, ms};
 use crate::world::{BLOCK_TOKENS, BLOCKS, Fault, Losses, World, check_out};
 
 const PAIRS: &[Role] = &[Role::Prefill, Role::Prefill, Role::Decode, Role::Decode];
@@ -133,7 +133,7 @@ fn fault() -> impl Strategy<Value = (u64, Fault)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn whatever_is_lost_everything_comes_back(
