@@ -9,7 +9,7 @@ pub(crate) struct Bar {
     title: &'static str,
     bar: Option<ProgressBar>,
     /// Tenths already said, where there is no terminal.
-    said: u64,
+    said: Option<u64>,
 }
 
 impl Bar {
@@ -17,7 +17,7 @@ impl Bar {
         Self {
             title,
             bar: None,
-            said: 0,
+            said: None,
         }
     }
 
@@ -43,8 +43,8 @@ impl Bar {
             .saturating_mul(10)
             .checked_div(total_bytes)
             .unwrap_or(0);
-        if tenths > self.said || (self.said == 0 && self.bar.is_none() && done_bytes == 0) {
-            self.said = tenths;
+        if self.said.is_none_or(|said| tenths > said) {
+            self.said = Some(tenths);
             eprintln!(
                 "{}: {} of {} MB",
                 self.title,
