@@ -92,6 +92,12 @@ impl<K: Copy + Ord> WatchTable<K> {
         self.watched.get(&key).is_some_and(|watched| watched.asked)
     }
 
+    /// Whether `key` is in the table.
+    #[must_use]
+    pub fn is_watched(&self, key: K) -> bool {
+        self.watched.contains_key(&key)
+    }
+
     /// How many keys are watched.
     #[must_use]
     pub fn len(&self) -> usize {

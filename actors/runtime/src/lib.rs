@@ -21,9 +21,11 @@ mod worker;
 
 pub use answer::AnswerEvent;
 pub use clock::Clock;
+#[cfg(feature = "faults")]
+pub use gateway::Poison;
 pub use gateway::{
-    Answer, Counts, GatewayHandle, GatewaySpec, Job, Peer, Refused, RoomView, WorkerState, attempt_error,
-    labels,
+    Answer, Bookkeeping, Counts, GatewayHandle, GatewaySpec, Job, Peer, Refused, RoomView, WorkerState,
+    attempt_error, labels,
 };
 pub use node::{Node, StartError};
 pub use pool::BuildWorker;

@@ -100,7 +100,10 @@ impl PoolState {
     async fn start(&mut self, myself: &ActorRef<PoolMessage>) -> Result<(), ActorProcessingErr> {
         let build = Arc::clone(&self.build);
         // No deadline: loading a model takes what it takes, and it reads only local files.
-        let built = tokio::task::spawn_blocking(move || build()).await?;
+        let built = match tokio::task::spawn_blocking(move || build()).await {
+            Ok(built) => built,
+            Err(panic) => Err(format!("it cannot be built: {panic}")),
+        };
         let spawned = match built {
             Ok(spec) => {
                 let spawned = Actor::spawn_linked(None, Worker, spec, myself.get_cell()).await;
@@ -128,7 +131,7 @@ impl PoolState {
                     "the worker ended; a new one is started"
                 );
                 // Its task ends with the pause; a pool that is gone by then needs no start.
-                let _ = myself.send_after(crate::convert::duration(pause), || PoolMessage::Start);
+                drop(myself.send_after(crate::convert::duration(pause), || PoolMessage::Start));
                 Ok(())
             }
             Restart::GiveUp => {

@@ -82,6 +82,8 @@ pub struct Counts {
     pub drains_overdue: u64,
     /// Workers fenced for a lease they did not return.
     pub fences: u64,
+    /// Rooms whose owners died again and again: their workers were fenced.
+    pub buried: u64,
     /// Bytes, pieces and pulls by transport.
     pub pulled: BTreeMap<String, (u64, u64, u64)>,
 }
@@ -137,6 +139,11 @@ impl Board {
         self.with(|rooms| *rooms.counts.outcomes.entry(key).or_default() += 1);
     }
 
+    /// Counts a room that nobody could drain.
+    pub(crate) fn buried(&self) {
+        self.with(|rooms| rooms.counts.buried += 1);
+    }
+
     /// Counts a pull.
     pub(crate) fn pulled(&self, transport: &str, bytes: u64, descriptors: u32) {
         self.with(|rooms| {
@@ -145,13 +152,14 @@ impl Board {
         });
     }
 
-    /// Nothing of the room is left.
-    pub(crate) fn ended(&self, id: RoomId, now: Time) {
+    /// Nothing of the room is left; `outcome` is shown where none was before.
+    pub(crate) fn ended(&self, id: RoomId, outcome: Option<Outcome>, now: Time) {
         self.with(|rooms| {
             let Some(mut view) = rooms.open.remove(&id) else {
                 return;
             };
             view.phase = PhaseKind::Ended;
+            view.outcome = view.outcome.or(outcome);
             view.ended = Some(now);
             view.legs.clear();
             view.waits_for = WaitsFor::Nothing;

@@ -110,6 +110,11 @@ impl Directory {
         self.with(|rooms| rooms.remove(&room.seq));
     }
 
+    /// How many rooms it knows.
+    pub(crate) fn len(&self) -> usize {
+        self.with(|rooms| rooms.len())
+    }
+
     /// Delivers; `false` when there is no such room (it ended: late messages change nothing).
     pub(crate) fn deliver(&self, seq: u64, mail: Mail) -> bool {
         let found = self.with(|rooms| rooms.get(&seq).cloned());

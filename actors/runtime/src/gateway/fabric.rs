@@ -78,11 +78,11 @@ impl Fabric {
 
     /// Sends a frame about an attempt, opening or closing the leg as the frame says. A worker that is gone, or whose queue is full,
     /// is reported to the room as lost.
-    pub(crate) fn send(&self, to: NodeId, attempt: Attempt, frame: ToWorker) {
+    pub(crate) fn send(&self, to: NodeId, attempt: Attempt, frame: &ToWorker) {
         let key = convert::room_key(attempt);
         let sent = self.with(|workers| {
             let worker = workers.get_mut(&to)?;
-            match &frame {
+            match frame {
                 ToWorker::Reserve { .. } | ToWorker::Prefill { .. } => {
                     worker.legs.insert(key, Leg::Open);
                 }
@@ -94,7 +94,7 @@ impl Fabric {
             Some(
                 worker
                     .link
-                    .send(&frame)
+                    .send(frame)
                     .map_err(|error| (error, worker.link.clone())),
             )
         });
@@ -207,6 +207,11 @@ impl Fabric {
             }
             legs
         })
+    }
+
+    /// How many legs there are, at all workers.
+    pub(crate) fn open_legs(&self) -> usize {
+        self.with(|workers| workers.values().map(|worker| worker.legs.len()).sum())
     }
 
     /// This gateway's name.

@@ -29,6 +29,9 @@ pub enum Refused {
     /// The gateway takes no more requests.
     #[error("the gateway is shutting down")]
     ShuttingDown,
+    /// No actor could be started for it.
+    #[error("the request could not be started")]
+    NotStarted,
     /// The supervisor did not answer: it is being restarted.
     #[error("the gateway's supervisor did not answer within {waited_ms} ms")]
     Unavailable {
@@ -68,6 +71,13 @@ impl Answer {
         // An actor that is gone has ended the room already.
         let _ = self.actor.cast(RequestMessage::StopStringFound { index });
     }
+
+    /// Makes the actor that owns the request fail, for a test.
+    #[cfg(feature = "faults")]
+    pub fn poison(&self, poison: super::request::Poison) {
+        // One that has ended cannot fail any more.
+        let _ = self.actor.cast(RequestMessage::Poison(poison));
+    }
 }
 
 /// A worker as a gateway sees it.
@@ -77,6 +87,23 @@ pub struct WorkerState {
     pub peer: Peer,
     /// What the desk thinks of it; none before its first message.
     pub desk: Option<WorkerView>,
+}
+
+/// Sizes of a gateway's tables of what has not ended.
+#[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
+pub struct Bookkeeping {
+    /// Rooms that are shown as open.
+    pub shown: usize,
+    /// Rooms that mail is delivered to.
+    pub addressed: usize,
+    /// Attempts that a worker may hold something for.
+    pub legs: usize,
+    /// Requests with a deadline armed.
+    pub timers: usize,
+    /// Attempts with credit at a worker.
+    pub promises: usize,
+    /// Rooms in the desk's queue.
+    pub waiting: usize,
 }
 
 /// How long the supervisor may take to start a job.
@@ -182,6 +209,31 @@ impl GatewayHandle {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.shared.board.counts()
+    }
+
+    /// What is kept about rooms that have not ended. All zero when there are none, an exchange of heartbeats after the last one's end.
+    #[must_use]
+    pub fn bookkeeping(&self) -> Bookkeeping {
+        Bookkeeping {
+            shown: self.shared.board.open().len(),
+            addressed: self.shared.directory.len(),
+            legs: self.shared.fabric.open_legs(),
+            timers: self.shared.watch.armed(),
+            promises: self
+                .desk
+                .read()
+                .workers
+                .iter()
+                .map(|worker| worker.attempts)
+                .sum(),
+            waiting: self.waiting(),
+        }
+    }
+
+    /// Of the heirs to come, makes so many panic as they are born, and so many right after, for a test.
+    #[cfg(feature = "faults")]
+    pub fn doom_heirs(&self, at_birth: u32, after_birth: u32) {
+        self.shared.doom.set(at_birth, after_birth);
     }
 
     /// Takes no more jobs; those open go on.

@@ -66,19 +66,7 @@ impl GatewayLinks for Links {
         if hello.model != self.model {
             return Err(format!("it serves {}, this gateway {}", hello.model, self.model));
         }
-        let other = self.board.with(|peers| {
-            peers
-                .values()
-                .find(|peer| peer.layout_hash != hello.layout_hash)
-                .cloned()
-        });
-        match other {
-            Some(peer) => Err(format!(
-                "its KV layout is {:016x}, that of {} is {:016x}: block size, element type, weights and numerics must agree",
-                hello.layout_hash, peer.name, peer.layout_hash
-            )),
-            None => Ok(()),
-        }
+        self.board.with(|peers| same_layout(peers, hello.layout_hash))
     }
 
     fn beat(&self, link: &Link<ToWorker>, n: u64) {
@@ -100,7 +88,26 @@ impl GatewayLinks for Links {
     }
 }
 
+fn same_layout(peers: &BTreeMap<LinkId, Peer>, layout_hash: u64) -> Result<(), String> {
+    match peers.values().find(|peer| peer.layout_hash != layout_hash) {
+        Some(peer) => Err(format!(
+            "its KV layout is {layout_hash:016x}, that of {} is {:016x}: block size, element type, weights and numerics must agree",
+            peer.name, peer.layout_hash
+        )),
+        None => Ok(()),
+    }
+}
+
 impl Links {
+    /// Judged once more, and under the lock that makes it count: two workers may have said hello at the same time.
+    fn admit(&self, link: LinkId, peer: Peer) -> Result<(), String> {
+        self.board.with(|peers| {
+            same_layout(peers, peer.layout_hash)?;
+            peers.insert(link, peer);
+            Ok(())
+        })
+    }
+
     fn up(&self, link: &Link<ToWorker>, hello: Hello) {
         let node = NodeId(hello.epoch);
         // A gateway among the workers was refused with its certificate.
@@ -122,7 +129,9 @@ impl Links {
             stats: WorkerStats::default(),
             held: Vec::new(),
         };
-        self.board.with(|peers| peers.insert(link.id(), peer));
+        if let Err(why) = self.admit(link.id(), peer) {
+            return link.close(why);
+        }
         self.fabric.up(node, link.clone());
         self.place(PlacementMessage::WorkerUp(node, spec));
     }
@@ -146,10 +155,10 @@ impl Links {
                 }
             }
             ToGateway::Reserved { key, cached_blocks } => {
-                self.news(from, key, News::Reserved { cached_blocks })
+                self.news(from, key, News::Reserved { cached_blocks });
             }
+            // The leg stays until the next digest: a room that does not take the refusal for proof gets it there.
             ToGateway::Refused { key, why } => {
-                self.fabric.proven(from, key);
                 self.news(from, key, News::Refused(convert::refusal_from_wire(why)));
             }
             ToGateway::Progress { key, positions } => self.news(from, key, News::Progress { positions }),

@@ -10,6 +10,7 @@
 
 mod board;
 mod directory;
+mod estate;
 mod fabric;
 mod handle;
 mod job;
@@ -29,9 +30,11 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use room::{DeskLimits, Limits, NodeId, Span};
 
 pub use board::{Counts, RoomView};
-pub use handle::{Answer, GatewayHandle, Refused, WorkerState};
+pub use handle::{Answer, Bookkeeping, GatewayHandle, Refused, WorkerState};
 pub use job::Job;
 pub use links::Peer;
+#[cfg(feature = "faults")]
+pub use request::Poison;
 pub use view::{attempt_error, labels};
 
 use crate::clock::Clock;
@@ -129,6 +132,8 @@ pub(crate) async fn start(
         watch: Watch::new(spec.actor_grace),
         board: Arc::default(),
         placement: placement.clone(),
+        #[cfg(feature = "faults")]
+        doom: request::Doom::default(),
     });
     let arguments = SupervisorArguments {
         shared: Arc::clone(&shared),

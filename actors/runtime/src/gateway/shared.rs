@@ -26,6 +26,9 @@ pub(crate) struct Shared {
     pub(crate) watch: Arc<Watch>,
     pub(crate) board: Arc<Board>,
     pub(crate) placement: ActorRef<PlacementMessage>,
+    /// What a test has in store for heirs.
+    #[cfg(feature = "faults")]
+    pub(crate) doom: super::request::Doom,
 }
 
 impl Shared {

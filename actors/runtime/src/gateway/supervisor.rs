@@ -2,19 +2,19 @@
 //!
 //! When a room's deadline passes, the actor that owns it is told by a timeout message; this is what a lost abort, a lost close or any
 //! other lost message becomes. An actor that does not answer within a grace is killed. The rooms of an actor that died, for whatever
-//! reason, go to an heir, which drains them: their leases end as those of any other room. Nothing of a job is lost with its actor.
+//! reason, go to an heir: see [`estate`](super::estate).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
-use room::{Alarm, Failure, Generation, Inherited, Outcome, Priority, Room, RoomId, RoomSpec, Span};
-use tracing::{error, warn};
+use room::{Alarm, Failure, Outcome, Priority, Room, RoomId, RoomSpec, Span};
+use tracing::{error, info, warn};
 
 use super::board::RoomView;
 use super::handle::{Refused, Started};
 use super::job::Job;
-use super::request::{Birth, Request, RequestArguments, RequestMessage};
+use super::request::{Birth, Mandate, Request, RequestArguments, RequestMessage};
 use super::shared::{RequestId, Shared};
 use crate::answer::{AnswerSink, answer};
 use crate::convert;
@@ -37,7 +37,7 @@ pub(crate) struct SupervisorArguments {
 
 /// What it owns.
 pub(crate) struct SupervisorState {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     max_requests: usize,
     next_room: u64,
     next_request: u64,
@@ -47,16 +47,14 @@ pub(crate) struct SupervisorState {
 }
 
 /// Who owns a request's rooms.
-struct Owner {
+pub(super) struct Owner {
     actor: ActorRef<RequestMessage>,
-    rooms: Vec<(RoomId, usize)>,
-    sink: AnswerSink,
+    mandate: Mandate,
+    pub(super) rooms: Vec<(RoomId, usize)>,
+    pub(super) sink: AnswerSink,
     /// How many owners before this one died.
-    deaths: u32,
+    pub(super) deaths: u32,
 }
-
-/// Beyond this many dead owners the workers concerned are fenced instead: that returns their leases too.
-const MAX_DEATHS: u32 = 3;
 
 /// The actor.
 pub(crate) struct Supervisor;
@@ -100,7 +98,7 @@ impl Actor for Supervisor {
                 let _ = reply.send(started);
             }
             SupervisorMessage::Alarm(Alarm::Ask(request)) => state.ask(request),
-            SupervisorMessage::Alarm(Alarm::Kill(request)) => state.kill(request),
+            SupervisorMessage::Alarm(Alarm::Kill(request)) => state.kill(&myself, request).await,
             SupervisorMessage::Close => state.closed = true,
         }
         Ok(())
@@ -177,15 +175,17 @@ impl SupervisorState {
             }
             None => {
                 for (id, _) in ids {
-                    self.shared.board.ended(id, now);
+                    self.shared.directory.remove(id);
+                    let outcome = Some(Outcome::Failed(Failure::OwnerLost));
+                    self.shared.board.ended(id, outcome, now);
                 }
-                Err(Refused::ShuttingDown)
+                Err(Refused::NotStarted)
             }
         }
     }
 
     /// Starts an actor for a request's rooms, or for what a dead one left.
-    async fn start(
+    pub(super) async fn start(
         &mut self,
         myself: &ActorRef<SupervisorMessage>,
         request: RequestId,
@@ -194,11 +194,13 @@ impl SupervisorState {
         sink: AnswerSink,
         deaths: u32,
     ) -> Option<ActorRef<RequestMessage>> {
+        let mandate = Mandate::default();
         let arguments = RequestArguments {
             id: request,
             shared: Arc::clone(&self.shared),
             birth,
             sink: sink.clone(),
+            mandate: mandate.clone(),
         };
         match Actor::spawn_linked(None, Request, arguments, myself.get_cell()).await {
             Ok((actor, _)) => {
@@ -207,6 +209,7 @@ impl SupervisorState {
                     request,
                     Owner {
                         actor: actor.clone(),
+                        mandate,
                         rooms,
                         sink,
                         deaths,
@@ -226,85 +229,39 @@ impl SupervisorState {
     fn ask(&self, request: RequestId) {
         if let Some(owner) = self.open.get(&request) {
             for (room, _) in &owner.rooms {
-                tracing::debug!(%room, "timeout: a deadline of the room has passed");
+                info!(%room, "timeout: a deadline of the room has passed");
             }
             // A dead actor is reported by its supervision event.
             let _ = owner.actor.cast(RequestMessage::Timeout);
         }
     }
 
-    /// The owner did not answer. Its end comes back as a supervision event.
-    fn kill(&self, request: RequestId) {
-        if let Some(owner) = self.open.get(&request) {
-            for (room, _) in &owner.rooms {
-                warn!(%room, "timeout: the room's owner does not answer and is killed");
-            }
-            owner.actor.kill();
-        }
-    }
-
-    /// An actor is gone. If it left rooms, an heir drains them.
-    async fn ended(&mut self, myself: &ActorRef<SupervisorMessage>, cell: &ActorCell, why: &str) {
-        let Some(request) = self.by_actor.remove(&cell.get_id()) else {
+    /// The owner did not answer. Its rooms are taken from it at once: it may never come to its end.
+    async fn kill(&mut self, myself: &ActorRef<SupervisorMessage>, request: RequestId) {
+        // Armed anew: it answered meanwhile, or another owns the rooms by now.
+        if self.shared.watch.is_armed(request) {
             return;
-        };
+        }
         let Some(owner) = self.open.remove(&request) else {
             return;
         };
-        let left = self.estate(&owner);
-        if left.is_empty() {
-            self.shared.watch.disarm(request);
-            return;
+        for (room, _) in &owner.rooms {
+            warn!(%room, "timeout: the room's owner does not answer and is killed");
         }
-        for (room, _, _) in &left {
-            error!(%room, why, "the room's owner died; its supervisor drains the room");
-        }
-        if owner.deaths >= MAX_DEATHS {
-            self.bury(request, &owner, &left);
-            return;
-        }
-        let now = self.shared.clock.now();
-        self.shared
-            .watch
-            .arm(request, now + self.shared.limits.drain_overdue);
-        let rooms = left.iter().map(|(room, index, _)| (*room, *index)).collect();
-        let deaths = owner.deaths + 1;
-        self.start(myself, request, Birth::Heir(left), rooms, owner.sink, deaths)
-            .await;
+        self.by_actor.remove(&owner.actor.get_id());
+        owner.mandate.revoke();
+        owner.actor.kill();
+        self.inherit(myself, request, owner, "it did not answer").await;
     }
 
-    /// What an owner left: rooms that have not ended, with all that may still be held for them.
-    fn estate(&self, owner: &Owner) -> Vec<(RoomId, usize, Inherited)> {
-        let open = owner
-            .rooms
-            .iter()
-            .filter_map(|(room, index)| Some((*room, *index, self.shared.board.get(*room)?)));
-        open.map(|(room, index, view)| {
-            let inherited = Inherited {
-                generation: Generation(view.generation),
-                legs: self.shared.fabric.legs(room),
-                outcome: view.outcome.unwrap_or(Outcome::Failed(Failure::OwnerLost)),
-                answered: view.outcome.is_some(),
-            };
-            (room, index, inherited)
-        })
-        .collect()
-    }
-
-    /// The last resort, when heirs die as well: the client is answered, and the workers are fenced, which ends the leases.
-    fn bury(&mut self, request: RequestId, owner: &Owner, left: &[(RoomId, usize, Inherited)]) {
-        let now = self.shared.clock.now();
-        for (room, index, inherited) in left {
-            owner.sink.end(*index, inherited.outcome);
-            for (worker, _) in &inherited.legs {
-                self.shared
-                    .fabric
-                    .fence(*worker, "the owner of a room there dies again and again");
-            }
-            self.shared.directory.remove(*room);
-            self.shared.board.ended(*room, now);
-        }
-        self.shared.watch.disarm(request);
+    /// An actor is gone.
+    async fn ended(&mut self, myself: &ActorRef<SupervisorMessage>, cell: &ActorCell, why: &str) {
+        // The end of one that was given up before is no news.
+        let request = self.by_actor.remove(&cell.get_id());
+        let Some((request, owner)) = request.and_then(|request| self.open.remove_entry(&request)) else {
+            return;
+        };
+        self.inherit(myself, request, owner, why).await;
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn log(event: &Event) {
         }
         Happening::LegOpened { worker } => debug!(%room, generation, %worker, "leg opened"),
         Happening::LegReturned { worker, of, by } => {
-            debug!(%room, generation = of.0, %worker, ?by, "leg returned")
+            debug!(%room, generation = of.0, %worker, ?by, "leg returned");
         }
         Happening::ToldAgain { worker, of, told } => {
             debug!(%room, generation = of.0, %worker, told, "told again to return its lease");
@@ -38,7 +38,7 @@ pub(crate) fn log_outcome(room: RoomId, outcome: Outcome, delivered: u32) {
     let (label, reason) = labels(outcome);
     match outcome {
         Outcome::Completed(_) | Outcome::Aborted(_) => {
-            info!(%room, outcome = label, reason, delivered, "ended")
+            info!(%room, outcome = label, reason, delivered, "ended");
         }
         Outcome::Failed(_) | Outcome::Expired(_) => warn!(%room, outcome = label, reason, delivered, "ended"),
     }

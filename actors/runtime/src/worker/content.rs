@@ -69,6 +69,12 @@ impl Contents {
         self.by_key.get(&key).copied()
     }
 
+    /// Forgets every attempt that `is_here` says is gone.
+    pub(crate) fn retain(&mut self, is_here: impl Fn(Attempt) -> bool) {
+        self.by_attempt.retain(|attempt, _| is_here(*attempt));
+        self.by_key.retain(|_, attempt| is_here(*attempt));
+    }
+
     /// The stay is gone.
     pub(crate) fn forget(&mut self, attempt: Attempt) {
         if let Some(content) = self.by_attempt.remove(&attempt) {

@@ -12,7 +12,7 @@ mod state;
 
 use engine::EngineEvent;
 use kv::KvEvent;
-use mesh::Link;
+use mesh::{Link, LinkId};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use room::{HostInput, NodeId};
 use tracing::info;
@@ -26,9 +26,9 @@ pub(crate) enum WorkerMessage {
     /// A gateway's link is up.
     LinkUp { gateway: NodeId, link: Link<ToGateway> },
     /// A gateway's link is over; its leases end with it.
-    LinkDown { gateway: NodeId, why: mesh::DownReason },
+    LinkDown { link: LinkId, why: mesh::DownReason },
     /// A gateway's frame.
-    Frame { gateway: NodeId, frame: ToWorker },
+    Frame { link: LinkId, frame: ToWorker },
     /// The engine's.
     Engine(EngineEvent),
     /// The transfer's.
@@ -68,12 +68,20 @@ impl Actor for Worker {
                 state.outbox.up(gateway, link);
                 info!(worker = state.name, %gateway, gateways = state.outbox.gateways(), "linked with a gateway");
             }
-            WorkerMessage::LinkDown { gateway, why } => {
-                state.outbox.down(gateway);
+            WorkerMessage::LinkDown { link, why } => {
+                // The end of a link that was replaced is no news: its leases ended then.
+                if !state.outbox.down(link) {
+                    return Ok(());
+                }
+                let gateway = NodeId(link.epoch);
                 state.feed(HostInput::GatewayLost { gateway });
                 info!(worker = state.name, %gateway, %why, gateways = state.outbox.gateways(), "a gateway's link is over");
             }
-            WorkerMessage::Frame { gateway, frame } => state.frame(gateway, frame),
+            WorkerMessage::Frame { link, frame } => {
+                if state.outbox.is_current(link) {
+                    state.frame(NodeId(link.epoch), frame);
+                }
+            }
             WorkerMessage::Engine(event) => {
                 if let Err(why) = state.engine_event(event) {
                     myself.stop(Some(why.to_string()));

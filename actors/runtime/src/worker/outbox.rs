@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mesh::{Link, SendError};
+use mesh::{Link, LinkId, SendError};
 use room::NodeId;
 use tracing::warn;
 use wire::{RoomTokens, ToGateway};
@@ -20,18 +20,27 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// A link that is there already is ended: a gateway has one.
     pub(crate) fn up(&mut self, gateway: NodeId, link: Link<ToGateway>) {
-        self.peers.insert(
-            gateway,
-            Peer {
-                link,
-                tokens: Vec::new(),
-            },
-        );
+        let tokens = Vec::new();
+        if let Some(older) = self.peers.insert(gateway, Peer { link, tokens }) {
+            older.link.close("replaced by a newer link");
+        }
     }
 
-    pub(crate) fn down(&mut self, gateway: NodeId) {
-        self.peers.remove(&gateway);
+    /// Forgets a link that is over; `false` if another has taken its place.
+    pub(crate) fn down(&mut self, link: LinkId) -> bool {
+        let current = self.is_current(link);
+        if current {
+            self.peers.remove(&NodeId(link.epoch));
+        }
+        current
+    }
+
+    /// Whether it is the link of its gateway.
+    pub(crate) fn is_current(&self, link: LinkId) -> bool {
+        let peer = self.peers.get(&NodeId(link.epoch));
+        peer.is_some_and(|peer| peer.link.id() == link)
     }
 
     pub(crate) fn gateways(&self) -> usize {
@@ -46,7 +55,7 @@ impl Outbox {
     }
 
     /// Sends a frame, behind the tokens gathered so far. Without a link it is dropped: the gateway has drawn its own conclusion.
-    pub(crate) fn send(&mut self, gateway: NodeId, frame: ToGateway) {
+    pub(crate) fn send(&mut self, gateway: NodeId, frame: &ToGateway) {
         if let Some(peer) = self.peers.get_mut(&gateway) {
             peer.flush();
             peer.send(frame);
@@ -63,13 +72,13 @@ impl Peer {
     fn flush(&mut self) {
         if !self.tokens.is_empty() {
             let batch = std::mem::take(&mut self.tokens);
-            self.send(ToGateway::Tokens { batch });
+            self.send(&ToGateway::Tokens { batch });
         }
     }
 
     /// A full queue means a gateway that does not read: the link is ended, so that both sides draw the same conclusion.
-    fn send(&self, frame: ToGateway) {
-        match self.link.send(&frame) {
+    fn send(&self, frame: &ToGateway) {
+        match self.link.send(frame) {
             Ok(()) | Err(SendError::Down) => {}
             Err(error @ SendError::Invalid(_)) => warn!(%error, "a frame cannot be sent"),
             Err(error @ SendError::Full { .. }) => self.link.close(error.to_string()),

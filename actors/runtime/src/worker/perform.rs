@@ -30,6 +30,11 @@ impl State {
                 self.contents.forget(transition.attempt);
             }
         }
+        let lost = self.host.counters().transitions_lost;
+        if lost > self.transitions_lost {
+            self.transitions_lost = lost;
+            self.contents.retain(|attempt| self.host.stay(attempt).is_some());
+        }
         self.outbox.flush();
         self.alarm.set(self.host.poll_timeout());
     }
@@ -203,7 +208,7 @@ impl State {
             },
             ToOwner::Closed => ToGateway::Closed { key },
         };
-        self.outbox.send(gateway, frame);
+        self.outbox.send(gateway, &frame);
     }
 
     fn pulled(&self, attempt: Attempt) -> ToGateway {
@@ -228,7 +233,7 @@ impl State {
         let held = held.collect();
         let stats = self.stats();
         self.outbox
-            .send(gateway, ToGateway::HeartbeatAck { n, held, stats });
+            .send(gateway, &ToGateway::HeartbeatAck { n, held, stats });
     }
 }
 

@@ -64,14 +64,8 @@ impl WorkerLinks for Inward {
                 gateway: NodeId(peer.epoch),
                 link,
             },
-            LinkEvent::Frame { link, frame } => WorkerMessage::Frame {
-                gateway: NodeId(link.epoch),
-                frame,
-            },
-            LinkEvent::Down { link, why } => WorkerMessage::LinkDown {
-                gateway: NodeId(link.epoch),
-                why,
-            },
+            LinkEvent::Frame { link, frame } => WorkerMessage::Frame { link, frame },
+            LinkEvent::Down { link, why } => WorkerMessage::LinkDown { link, why },
         };
         tell(&self.0, message);
     }
@@ -134,6 +128,7 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
         next_read: 1,
         outbox: Outbox::default(),
         alarm: Alarm::spawn(spec.clock, move || tell(&worker, WorkerMessage::Deadline)),
+        transitions_lost: 0,
         _dialer: dialer,
     })
 }

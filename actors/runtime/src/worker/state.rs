@@ -28,6 +28,8 @@ pub(crate) struct State {
     pub(super) next_read: u64,
     pub(super) outbox: Outbox,
     pub(super) alarm: Alarm,
+    /// Transitions of the host that nobody saw, as last looked at.
+    pub(super) transitions_lost: u64,
     /// Dropped with the state: the links end, and every gateway fences this worker.
     pub(super) _dialer: Dialer,
 }
@@ -71,7 +73,7 @@ impl State {
             ToWorker::Release { key } => self.owner(convert::attempt(gateway, key), FromOwner::Release),
             ToWorker::Close { key } => self.owner(convert::attempt(gateway, key), FromOwner::Close),
             ToWorker::Goodbye { reason } => {
-                info!(worker = self.name, %gateway, reason, "the gateway says goodbye")
+                info!(worker = self.name, %gateway, reason, "the gateway says goodbye");
             }
         }
     }
@@ -189,7 +191,7 @@ impl State {
                         }
                     }
                     Err(error) => {
-                        info!(worker = self.name, room = %attempt, %error, "a pull ended without the KV")
+                        info!(worker = self.name, room = %attempt, %error, "a pull ended without the KV");
                     }
                 }
                 (attempt, TransferInput::ReadEnded { ok })

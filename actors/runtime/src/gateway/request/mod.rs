@@ -3,6 +3,9 @@
 //! It feeds its rooms what arrives, carries out what they command, and keeps the supervisor's timer armed for the earliest of their
 //! deadlines. Every message is handled at once: nothing here waits.
 
+mod mandate;
+#[cfg(feature = "faults")]
+mod poison;
 mod slot;
 
 use std::sync::Arc;
@@ -17,6 +20,11 @@ use super::placement::PlacementMessage;
 use super::shared::{RequestId, Shared};
 use super::view;
 use crate::answer::AnswerSink;
+pub(crate) use mandate::Mandate;
+#[cfg(feature = "faults")]
+pub(crate) use poison::Doom;
+#[cfg(feature = "faults")]
+pub use poison::Poison;
 use slot::Slot;
 
 /// What a request's actor is told. Workers' messages come through its [`Inbox`].
@@ -30,6 +38,9 @@ pub(crate) enum RequestMessage {
     Abort(AbortBy),
     /// A stop string of the client's was found in the answer of room `index`.
     StopStringFound { index: usize },
+    /// A test wants the actor to fail.
+    #[cfg(feature = "faults")]
+    Poison(Poison),
 }
 
 /// How a request's actor comes to life.
@@ -46,6 +57,7 @@ pub(crate) struct RequestArguments {
     pub(crate) shared: Arc<Shared>,
     pub(crate) birth: Birth,
     pub(crate) sink: AnswerSink,
+    pub(crate) mandate: Mandate,
 }
 
 /// The actor.
@@ -58,6 +70,7 @@ pub(crate) struct RequestState {
     inbox: Arc<Inbox>,
     slots: Vec<Open>,
     sink: AnswerSink,
+    mandate: Mandate,
 }
 
 /// A room that has not ended.
@@ -83,9 +96,14 @@ impl Actor for Request {
             shared,
             birth,
             sink,
+            mandate,
         } = arguments;
         let inbox = Inbox::new(myself);
         let now = shared.clock.now();
+        #[cfg(feature = "faults")]
+        if matches!(birth, Birth::Heir(_)) {
+            shared.doom.at_birth();
+        }
         let slots: Vec<Open> = match birth {
             Birth::New(job, rooms) => rooms
                 .into_iter()
@@ -117,6 +135,7 @@ impl Actor for Request {
             inbox,
             slots,
             sink,
+            mandate,
         })
     }
 
@@ -125,6 +144,10 @@ impl Actor for Request {
         myself: ActorRef<Self::Msg>,
         state: &mut RequestState,
     ) -> Result<(), ActorProcessingErr> {
+        #[cfg(feature = "faults")]
+        if state.slots.iter().any(|open| open.slot.is_inherited()) {
+            state.shared.doom.after_birth();
+        }
         state.settle_all();
         state.rest(&myself);
         Ok(())
@@ -141,6 +164,8 @@ impl Actor for Request {
             RequestMessage::Timeout => state.timeout(),
             RequestMessage::Abort(by) => state.feed_all(Input::Abort(by)),
             RequestMessage::StopStringFound { index } => state.feed(index, Input::StopStringFound),
+            #[cfg(feature = "faults")]
+            RequestMessage::Poison(poison) => poison.act(),
         }
         state.rest(&myself);
         Ok(())
@@ -155,7 +180,7 @@ impl RequestState {
                 Mail::Worker { from, frame } => {
                     let Some(at) = self.position(index) else { continue };
                     let generation = Generation(frame.generation);
-                    for report in self.slots[at].slot.reports(frame.news) {
+                    for report in self.slots[at].slot.reports(from, generation, frame.news) {
                         self.feed(
                             index,
                             Input::FromWorker {
@@ -204,17 +229,24 @@ impl RequestState {
         }
     }
 
-    /// Carries out everything that one room commands, and shows what happened to it.
+    /// Shows where a room has come to, and carries out everything that it commands. Shown first: whoever inherits the room must know
+    /// of everything that may have been done.
     fn settle(&mut self, at: usize) {
-        while let Some(command) = self.slots[at].slot.room.poll_command() {
-            self.perform(at, command);
+        if self.mandate.is_revoked() {
+            return;
         }
         let open = &mut self.slots[at];
-        while let Some(event) = open.slot.room.poll_event() {
+        self.shared.board.show(open.id, &open.slot.room);
+        while let Some(command) = self.slots[at].slot.room.poll_command() {
+            if self.mandate.is_revoked() {
+                return;
+            }
+            self.perform(at, command);
+        }
+        while let Some(event) = self.slots[at].slot.room.poll_event() {
             view::log(&event);
             self.shared.board.happened(&event);
         }
-        self.shared.board.show(open.id, &open.slot.room);
     }
 
     fn perform(&mut self, at: usize, command: Command) {
@@ -235,7 +267,7 @@ impl RequestState {
                 });
             }
             Command::Send { to, attempt, order } => match slot.frame(attempt, order, shared.clock.now()) {
-                Some(frame) => shared.fabric.send(to, attempt, frame),
+                Some(frame) => shared.fabric.send(to, attempt, &frame),
                 None => {
                     warn!(room = %id, %to, ?order, "an order without its content");
                     let report = Report::Failed(AttemptError::PullFailed);
@@ -246,6 +278,7 @@ impl RequestState {
                         report,
                     };
                     slot.room.handle_input(shared.clock.now(), input);
+                    shared.board.show(*id, &slot.room);
                 }
             },
             Command::Deliver { skip, take } => self.sink.tokens(*index, slot.deliver(skip, take)),
@@ -258,9 +291,10 @@ impl RequestState {
     /// The client hears at once. Siblings of a room that failed are of no use to the request any more.
     fn answer(&mut self, at: usize, outcome: Outcome) {
         let Open { id, index, slot } = &self.slots[at];
-        view::log_outcome(*id, outcome, slot.delivered());
-        self.shared.board.answered(outcome);
-        self.sink.end(*index, outcome);
+        if self.sink.end(*index, outcome) {
+            view::log_outcome(*id, outcome, slot.delivered());
+            self.shared.board.answered(outcome);
+        }
         if !matches!(outcome, Outcome::Completed(_) | Outcome::Aborted(_)) && self.slots.len() > 1 {
             for sibling in self.slots.iter().filter(|open| open.id != *id) {
                 self.shared
@@ -272,11 +306,15 @@ impl RequestState {
 
     /// Forgets rooms that have ended, re-arms the supervisor's timer, and stops when no room is left.
     fn rest(&mut self, myself: &ActorRef<RequestMessage>) {
+        if self.mandate.is_revoked() {
+            return myself.stop(None);
+        }
         let shared = &self.shared;
         self.slots.retain(|open| {
             let ended = open.slot.room.phase() == room::PhaseKind::Ended;
             if ended {
-                shared.board.ended(open.id, shared.clock.now());
+                let outcome = open.slot.room.outcome();
+                shared.board.ended(open.id, outcome, shared.clock.now());
             }
             !ended
         });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use room::{Attempt, Order, Report, Room, Time};
+use room::{Attempt, Generation, NodeId, Order, Report, Room, Time, WaitsFor};
 use wire::{Ticket, ToWorker, TokenOut};
 
 use crate::convert;
@@ -19,12 +19,10 @@ pub(super) struct Slot {
     answer: Vec<u32>,
     /// How much of it was delivered when the current attempt began.
     delivered_before: usize,
-    /// What prefill published in the current attempt.
-    ticket: Option<Ticket>,
+    /// What prefill published in the current attempt, and which worker that was.
+    ticket: Option<(NodeId, Ticket)>,
     /// Tokens of the report being handled.
     batch: Vec<TokenOut>,
-    /// Leading blocks that decode had in its cache at the last grant.
-    pub(super) cached_blocks: u32,
 }
 
 impl Slot {
@@ -37,8 +35,13 @@ impl Slot {
             delivered_before: 0,
             ticket: None,
             batch: Vec::new(),
-            cached_blocks: 0,
         }
+    }
+
+    /// Whether its first owner is dead.
+    #[cfg(feature = "faults")]
+    pub(super) fn is_inherited(&self) -> bool {
+        self.job.is_none()
     }
 
     /// Tokens delivered.
@@ -46,25 +49,30 @@ impl Slot {
         convert::count(self.answer.len())
     }
 
-    /// Keeps the content of a worker's news and gives the reports that the room decides on.
-    pub(super) fn reports(&mut self, news: News) -> Vec<Report> {
+    /// Keeps the content of a worker's news and gives the reports that the room decides on. What is not of the current attempt, or not
+    /// from the worker whose turn it is, is judged by the room as well, but replaces no content.
+    pub(super) fn reports(&mut self, from: NodeId, generation: Generation, news: News) -> Vec<Report> {
+        let is_current = generation == self.room.generation();
         match news {
-            News::Reserved { cached_blocks } => {
-                self.cached_blocks = cached_blocks;
-                vec![Report::Reserved { cached_blocks }]
-            }
+            News::Reserved { cached_blocks } => vec![Report::Reserved { cached_blocks }],
             News::Refused(why) => vec![Report::Refused(why)],
             News::Progress { positions } => vec![Report::Progress { positions }],
-            News::Tokens { from, tokens, finish } => {
+            News::Tokens {
+                from: first,
+                tokens,
+                finish,
+            } => {
                 let count = convert::count(tokens.len());
-                self.batch = tokens;
-                let tokens = (count > 0).then_some(Report::Tokens { from, count });
-                let total = from.saturating_add(count);
+                self.batch = if is_current { tokens } else { Vec::new() };
+                let tokens = (count > 0).then_some(Report::Tokens { from: first, count });
+                let total = first.saturating_add(count);
                 let finished = finish.map(|finish| Report::Finished { finish, total });
                 tokens.into_iter().chain(finished).collect()
             }
             News::Published(ticket) => {
-                self.ticket = Some(ticket);
+                if is_current && self.computes(from) {
+                    self.ticket = Some((from, ticket));
+                }
                 vec![Report::Published]
             }
             News::Pulled => vec![Report::Pulled],
@@ -73,6 +81,10 @@ impl Slot {
             News::Held => vec![Report::Held],
             News::NotHeld => vec![Report::NotHeld],
         }
+    }
+
+    fn computes(&self, worker: NodeId) -> bool {
+        matches!(self.room.waits_for(), WaitsFor::Prompt { worker: waited_for, .. } if waited_for == worker)
     }
 
     /// The tokens of the report being handled that the client has not seen.
@@ -108,7 +120,8 @@ impl Slot {
                     deadline_ms,
                 })
             }
-            Order::Pull { .. } => {
+            Order::Pull { from } => {
+                let (_, ticket) = self.ticket.as_ref().filter(|(node, _)| *node == from)?;
                 let fresh = self.answer.get(self.delivered_before..).unwrap_or_default();
                 let first = fresh
                     .iter()
@@ -119,7 +132,7 @@ impl Slot {
                     .collect();
                 Some(ToWorker::Pull {
                     key,
-                    ticket: self.ticket.clone()?,
+                    ticket: ticket.clone(),
                     first,
                 })
             }

@@ -1,0 +1,107 @@
+//! What a request's actor leaves when it dies, and who gets it: an heir, which drains the rooms. Their leases end as those of any other
+//! room; nothing of a job is lost with its actor.
+
+use ractor::ActorRef;
+use room::{Attempt, Failure, Generation, Inherited, Outcome, RoomId};
+use tracing::error;
+
+use super::placement::PlacementMessage;
+use super::request::Birth;
+use super::shared::RequestId;
+use super::supervisor::{Owner, SupervisorMessage, SupervisorState};
+use super::view;
+
+/// Beyond this many dead owners the workers concerned are fenced instead: that returns their leases too.
+const MAX_DEATHS: u32 = 3;
+
+/// A room that was left, and which answer of the request it is.
+type Left = (RoomId, usize, Inherited);
+
+impl SupervisorState {
+    /// An owner is gone, or given up. If it left rooms, an heir drains them; if none can, they are buried.
+    pub(super) async fn inherit(
+        &mut self,
+        myself: &ActorRef<SupervisorMessage>,
+        request: RequestId,
+        owner: Owner,
+        why: &str,
+    ) {
+        let left = self.estate(&owner);
+        if left.is_empty() {
+            self.shared.watch.disarm(request);
+            return;
+        }
+        for (room, index, inherited) in &left {
+            error!(%room, why, "the room's owner died; its supervisor drains the room");
+            self.give_back(*room, inherited.generation);
+            if inherited.answered {
+                // It may have died between fixing the outcome and saying it.
+                self.answer(&owner, *room, *index, inherited.outcome);
+            }
+        }
+        if owner.deaths < MAX_DEATHS {
+            let at = self.shared.clock.now() + self.shared.limits.drain_overdue;
+            self.shared.watch.arm(request, at);
+            let rooms = left.iter().map(|(room, index, _)| (*room, *index)).collect();
+            let birth = Birth::Heir(left.clone());
+            let sink = owner.sink.clone();
+            let heir = self.start(myself, request, birth, rooms, sink, owner.deaths + 1);
+            if heir.await.is_some() {
+                return;
+            }
+        }
+        self.bury(request, &owner, &left);
+    }
+
+    /// Rooms that have not ended, with all that may still be held for them.
+    fn estate(&self, owner: &Owner) -> Vec<Left> {
+        let open = owner
+            .rooms
+            .iter()
+            .filter_map(|(room, index)| Some((*room, *index, self.shared.board.get(*room)?)));
+        open.map(|(room, index, view)| {
+            let inherited = Inherited {
+                generation: Generation(view.generation),
+                legs: self.shared.fabric.legs(room),
+                outcome: view.outcome.unwrap_or(Outcome::Failed(Failure::OwnerLost)),
+                answered: view.outcome.is_some(),
+            };
+            (room, index, inherited)
+        })
+        .collect()
+    }
+
+    /// All credit that any attempt at the room was granted, or may yet be: the owner may have died before it gave it back.
+    fn give_back(&self, room: RoomId, last: Generation) {
+        for generation in Generation::FIRST.0..=last.0 {
+            let generation = Generation(generation);
+            self.shared
+                .place(PlacementMessage::Leave(Attempt { room, generation }));
+        }
+    }
+
+    fn answer(&self, owner: &Owner, room: RoomId, index: usize, outcome: Outcome) {
+        if owner.sink.end(index, outcome) {
+            let delivered = self.shared.board.get(room).map_or(0, |view| view.delivered);
+            view::log_outcome(room, outcome, delivered);
+            self.shared.board.answered(outcome);
+        }
+    }
+
+    /// The last resort, when heirs die as well: the client is answered, and the workers are fenced, which ends the leases.
+    fn bury(&self, request: RequestId, owner: &Owner, left: &[Left]) {
+        let now = self.shared.clock.now();
+        for (room, index, inherited) in left {
+            self.answer(owner, *room, *index, inherited.outcome);
+            for (worker, _) in &inherited.legs {
+                self.shared
+                    .fabric
+                    .fence(*worker, "the owner of a room there dies again and again");
+            }
+            self.shared.directory.remove(*room);
+            self.shared.board.buried();
+            self.shared.board.ended(*room, Some(inherited.outcome), now);
+        }
+        self.shared.watch.disarm(request);
+    }
+}
