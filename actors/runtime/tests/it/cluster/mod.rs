@@ -1,0 +1,222 @@
+//! A cluster under test, and what is asked of it.
+
+mod gate;
+mod jobs;
+mod oracle;
+mod stuck;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use mesh::{DevCa, Faults, Target};
+use mock::MockConfig;
+use room::{DeskLimits, HostLimits, Limits, PhaseKind, RoomId, Span};
+use runtime::{Answer, Bookkeeping, GatewayHandle, GatewaySpec, Job, Node, RoomView, WorkerState};
+use tokio::time::{Instant, sleep};
+use wire::Role;
+
+pub(crate) use gate::Gate;
+pub(crate) use jobs::{aborted, completed, finish, job, next_tokens};
+pub(crate) use oracle::expected;
+pub(crate) use stuck::Stuck;
+pub(crate) use worker::WorkerUnderTest;
+
+/// No wait of a test is longer; none that succeeds is anywhere near.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a cluster is made of.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) roles: Vec<Role>,
+    pub(crate) mock: MockConfig,
+    /// The faults of each incarnation of each worker, by the worker's place and its incarnation, counted from 0.
+    pub(crate) engine_faults: fn(usize, u64) -> mock::Faults,
+    pub(crate) slots: u32,
+    pub(crate) limits: Limits,
+    pub(crate) host_limits: HostLimits,
+    pub(crate) desk: DeskLimits,
+    pub(crate) max_requests: usize,
+    pub(crate) actor_grace: Span,
+    pub(crate) heartbeat: Duration,
+    pub(crate) lease: Duration,
+}
+
+impl Setup {
+    pub(crate) fn of(roles: &[Role]) -> Self {
+        let mut mock = MockConfig::default();
+        mock.shape.blocks = 64;
+        mock.shape.block_tokens = 4;
+        mock.shape.layers = 1;
+        Self {
+            roles: roles.to_vec(),
+            mock,
+            engine_faults: |_, _| mock::Faults::default(),
+            slots: 8,
+            limits: Limits::default(),
+            host_limits: HostLimits::default(),
+            desk: DeskLimits {
+                promised_answer_tokens: 8,
+                no_worker_grace: Span::from_millis(20_000),
+                ..DeskLimits::default()
+            },
+            max_requests: 1_000,
+            actor_grace: Span::from_millis(300),
+            heartbeat: Duration::from_millis(50),
+            lease: Duration::from_millis(2_000),
+        }
+    }
+
+    /// One mixed worker.
+    pub(crate) fn mixed() -> Self {
+        Self::of(&[Role::Mixed])
+    }
+
+    /// One prefill and one decode worker, in this order.
+    pub(crate) fn pair() -> Self {
+        Self::of(&[Role::Prefill, Role::Decode])
+    }
+
+    fn mesh(&self, faults: &Arc<Faults>) -> mesh::Config {
+        mesh::Config {
+            heartbeat: self.heartbeat,
+            lease: self.lease,
+            backoff_max: Duration::from_millis(200),
+            faults: Arc::clone(faults),
+            ..mesh::Config::default()
+        }
+    }
+}
+
+static INCARNATIONS: AtomicU64 = AtomicU64::new(1);
+
+fn new_node() -> room::NodeId {
+    room::NodeId(INCARNATIONS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A running cluster.
+pub(crate) struct Cluster {
+    _node: Node,
+    pub(crate) setup: Setup,
+    pub(crate) gateway: GatewayHandle,
+    /// What the gateway's links do to the frames it sends.
+    pub(crate) faults: Arc<Faults>,
+    /// By their place in [`Setup::roles`].
+    pub(crate) workers: Vec<Arc<WorkerUnderTest>>,
+}
+
+impl Cluster {
+    /// Starts all, and waits until every worker is linked.
+    pub(crate) async fn start(setup: Setup) -> Self {
+        let ca = Arc::new(DevCa::new().unwrap());
+        let faults = Arc::<Faults>::default();
+        let mut node = Node::start().await.unwrap();
+        let mesh = setup.mesh(&faults);
+        let identity = ca.issue("gateway", &[Role::Gateway]).unwrap();
+        let endpoint = mesh::listen_endpoint(([127, 0, 0, 1], 0).into(), &identity, &mesh).unwrap();
+        let target = Target::Address(endpoint.local_addr().unwrap());
+        let spec = GatewaySpec {
+            name: "gateway".into(),
+            node: new_node(),
+            model: setup.mock.name.clone(),
+            endpoint,
+            mesh,
+            limits: setup.limits,
+            desk: setup.desk,
+            max_requests: setup.max_requests,
+            actor_grace: setup.actor_grace,
+        };
+        let gateway = node.gateway(spec).await.unwrap();
+        let hub = kv::Hub::new();
+        let mut workers = Vec::new();
+        for place in 0..setup.roles.len() {
+            let worker = WorkerUnderTest::new(place);
+            let build = worker.recipe(&setup, &ca, &hub, &target, node.clock());
+            node.pool(worker.name.clone(), build).await.unwrap();
+            workers.push(worker);
+        }
+        let cluster = Self {
+            _node: node,
+            setup,
+            gateway,
+            faults,
+            workers,
+        };
+        let wanted = cluster.workers.len();
+        cluster
+            .until("every worker is linked", |c| c.linked().len() == wanted)
+            .await;
+        cluster
+    }
+
+    /// Waits until `is_so`.
+    pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let give_up_at = Instant::now() + PATIENCE;
+        while !is_so(self) {
+            assert!(
+                Instant::now() < give_up_at,
+                "not so in time: {what}\nrooms: {:#?}\nworkers: {:#?}\n{:?}",
+                self.gateway.rooms(),
+                self.gateway.workers(),
+                self.gateway.bookkeeping()
+            );
+            sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Workers that have said something, and so can be given work.
+    pub(crate) fn linked(&self) -> Vec<WorkerState> {
+        let mut linked = self.gateway.workers();
+        linked.retain(|worker| worker.peer.stats.blocks_total > 0);
+        linked
+    }
+
+    /// What is linked under the name of the worker at `place`.
+    pub(crate) fn linked_as(&self, place: usize) -> Option<WorkerState> {
+        let name = &self.workers[place].name;
+        self.linked().into_iter().find(|worker| worker.peer.name == *name)
+    }
+
+    pub(crate) async fn submit(&self, job: Job) -> Answer {
+        self.gateway.submit(job).await.unwrap()
+    }
+
+    pub(crate) fn room(&self, room: RoomId) -> Option<RoomView> {
+        self.gateway.rooms().into_iter().find(|view| view.room == room)
+    }
+
+    pub(crate) fn is_in(&self, room: RoomId, phase: PhaseKind) -> bool {
+        self.room(room).is_some_and(|view| view.phase == phase)
+    }
+
+    /// The room's last view, once it has ended.
+    pub(crate) fn ended(&self, room: RoomId) -> Option<RoomView> {
+        let mut ended = self.gateway.rooms_ended().into_iter();
+        ended.find(|view| view.room == room)
+    }
+
+    /// Waits until nothing is left of any room (INV-08, INV-11): every pool free or cached, every slot free, every table empty. Finds
+    /// that no byte was foreign (INV-01).
+    pub(crate) async fn quiesce(&self) {
+        let empty = Bookkeeping::default();
+        self.until("the gateway's tables are empty", |c| {
+            c.gateway.bookkeeping() == empty
+        })
+        .await;
+        let is_idle = |worker: &WorkerState| {
+            let stats = &worker.peer.stats;
+            stats.blocks_free + stats.blocks_cached == stats.blocks_total
+                && stats.slots_used == 0
+                && worker.peer.held.is_empty()
+        };
+        self.until("every pool is free or cached", |c| {
+            let linked = c.linked();
+            linked.len() == c.workers.len() && linked.iter().all(is_idle)
+        })
+        .await;
+        for worker in &self.workers {
+            worker.check_canaries();
+        }
+    }
+}

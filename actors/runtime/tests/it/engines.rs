@@ -1,0 +1,123 @@
+//! An engine fails: its worker comes back as another incarnation, and its rooms go on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mock::Faults;
+use room::{Failure, Outcome};
+use runtime::Node;
+
+use crate::cluster::{Cluster, PATIENCE, Setup, completed, expected, finish, job};
+
+/// Several rooms at once; the engines fail as `faults` says.
+async fn check(setup: Setup, faults: fn(usize, u64) -> Faults) {
+    let engine_faults = faults;
+    let cluster = Cluster::start(Setup {
+        engine_faults,
+        ..setup
+    })
+    .await;
+    let jobs: Vec<_> = (0..6).map(|seed| job(seed, 10 + seed, 25)).collect();
+    let mut answers = Vec::new();
+    for job in &jobs {
+        answers.push(cluster.submit(job.clone()).await);
+    }
+    for (job, mut answer) in jobs.iter().zip(answers) {
+        let tokens = expected(&cluster.setup.mock, job, 0);
+        assert_eq!(finish(&mut answer).await, [completed(tokens)], "INV-06");
+    }
+    cluster.quiesce().await;
+    assert!(cluster.gateway.counts().retries > 0);
+    assert!(cluster.workers.iter().any(|worker| worker.incarnations() == 2));
+}
+
+fn panics(step: u64) -> Faults {
+    Faults {
+        panic_at_step: Some(step),
+        ..Faults::default()
+    }
+}
+
+fn fails(step: u64) -> Faults {
+    Faults {
+        fail_at_step: Some(step),
+        ..Faults::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mixed_engine_panics() {
+    check(Setup::mixed(), |_, incarnation| match incarnation {
+        0 => panics(9),
+        _ => Faults::default(),
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_decode_engine_fails() {
+    check(Setup::pair(), |place, incarnation| match (place, incarnation) {
+        (1, 0) => fails(5),
+        _ => Faults::default(),
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_prefill_engine_panics() {
+    check(Setup::pair(), |place, incarnation| match (place, incarnation) {
+        (0, 0) => panics(3),
+        _ => Faults::default(),
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_that_every_engine_fails_at_ends() {
+    let setup = Setup {
+        engine_faults: |_, incarnation| {
+            if incarnation < 3 {
+                fails(1)
+            } else {
+                Faults::default()
+            }
+        },
+        ..Setup::mixed()
+    };
+    let mut setup = setup;
+    setup.limits.max_faults = 3;
+    let cluster = Cluster::start(setup).await;
+    let mut answer = cluster.submit(job(1, 5, 5)).await;
+    let got = finish(&mut answer).await;
+    assert!(
+        matches!(got[0].outcome, Some(Outcome::Failed(Failure::Attempts(_)))),
+        "{got:?}"
+    );
+    cluster.quiesce().await;
+    let wanted = job(2, 5, 5);
+    let mut answer = cluster.submit(wanted.clone()).await;
+    let tokens = expected(&cluster.setup.mock, &wanted, 0);
+    assert_eq!(finish(&mut answer).await, [completed(tokens)]);
+    cluster.quiesce().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_cannot_be_built_ends_the_node_in_the_end() {
+    let builds = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&builds);
+    let mut node = Node::start().await.unwrap();
+    let build = move || match counted.fetch_add(1, Ordering::SeqCst) {
+        0 => panic!("a test's panic"),
+        n => Err(format!("a test's refusal {n}")),
+    };
+    node.pool("w".into(), Arc::new(build)).await.unwrap();
+    let again = async {
+        while builds.load(Ordering::SeqCst) < 4 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        why = node.ended() => panic!("a panic while building is a failure like any other: {why}"),
+        tried = tokio::time::timeout(PATIENCE, again) => tried.unwrap(),
+    }
+}

@@ -1,0 +1,98 @@
+//! Answers are what an undisturbed run gives, whichever way they take.
+
+use mock::Answer as Ends;
+use room::{Finish, Outcome, PhaseKind};
+use runtime::Job;
+
+use crate::cluster::{Cluster, Setup, Stuck, completed, expected, finish, job, next_tokens};
+
+/// All at once; each answer is compared with a run of its own.
+async fn check(setup: Setup, jobs: Vec<Job>) {
+    let cluster = Cluster::start(setup).await;
+    let mut answers = Vec::new();
+    for job in &jobs {
+        answers.push(cluster.submit(job.clone()).await);
+    }
+    for (job, mut answer) in jobs.iter().zip(answers) {
+        for (index, got) in finish(&mut answer).await.into_iter().enumerate() {
+            let wanted = expected(&cluster.setup.mock, job, index as u64);
+            assert_eq!(got.tokens, wanted, "INV-06: {job:?}");
+            let length = wanted.len() == job.max_new as usize;
+            let how = if length { Finish::Length } else { Finish::Stop };
+            assert_eq!(got.outcome, Some(Outcome::Completed(how)));
+        }
+    }
+    cluster.quiesce().await;
+    let rooms: u64 = jobs.iter().map(|job| u64::from(job.n)).sum();
+    let counts = cluster.gateway.counts();
+    assert_eq!((counts.opened, counts.outcomes.values().sum()), (rooms, rooms));
+}
+
+/// Around the edges of blocks (4 tokens) and chunks (8).
+fn of_all_lengths() -> Vec<Job> {
+    let lengths = [1, 3, 4, 5, 8, 9, 16, 17, 33];
+    let jobs = lengths
+        .iter()
+        .zip(0..)
+        .flat_map(|(prompt, seed)| [1, 2, 9].map(|max_new| job(seed * 10 + max_new, *prompt, max_new)));
+    jobs.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_a_mixed_worker() {
+    check(Setup::mixed(), of_all_lengths()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_prefill_and_decode() {
+    check(Setup::pair(), of_all_lengths()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn siblings_have_seeds_of_their_own() {
+    for setup in [Setup::mixed(), Setup::pair()] {
+        let mut wanted = job(1, 13, 12);
+        wanted.n = 4;
+        wanted.sampling.temperature = 1.0;
+        wanted.sampling.seed = 7;
+        check(setup, vec![wanted]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_ends_where_the_model_ends_it() {
+    for mut setup in [Setup::mixed(), Setup::pair()] {
+        setup.mock.answer = Ends::Between(0, 12);
+        let mut jobs: Vec<Job> = (0..12).map(|seed| job(seed, 5, 10)).collect();
+        jobs[3].ignore_eos = true;
+        check(setup, jobs).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_prompt_again_is_answered_the_same() {
+    for setup in [Setup::mixed(), Setup::pair()] {
+        let cluster = Cluster::start(setup).await;
+        let wanted = job(5, 23, 9);
+        let tokens = expected(&cluster.setup.mock, &wanted, 0);
+        for _ in 0..3 {
+            let mut answer = cluster.submit(wanted.clone()).await;
+            assert_eq!(finish(&mut answer).await, [completed(tokens.clone())]);
+        }
+        cluster.quiesce().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_string_ends_one_answer_as_whole() {
+    for setup in [Setup::mixed(), Setup::pair()] {
+        let mut stuck = Stuck::reach(setup, PhaseKind::Decoding, job(1, 6, 40)).await;
+        let first = next_tokens(&mut stuck.answer).await;
+        assert!(!first.is_empty());
+        stuck.answer.stop_string_found(0);
+        let got = finish(&mut stuck.answer).await;
+        assert_eq!(got[0].outcome, Some(Outcome::Completed(Finish::Stop)));
+        stuck.heal();
+        stuck.cluster.quiesce().await;
+    }
+}
