@@ -1,1 +1,20 @@
-//! Helpers for the whole-cluster tests.
+//! A cluster of real processes for the tests: started on free ports, watched through its admin listener, and ended whatever happens.
+//!
+//! Everything here panics with what is wrong: a test that cannot go on has failed.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod admin;
+mod cluster;
+mod http;
+mod ports;
+mod prepare;
+mod process;
+mod stream;
+
+pub use admin::{Holder, Metrics, Room, Worker};
+pub use cluster::{Cluster, MODEL};
+pub use http::{Response, get, post};
+pub use ports::Ports;
+pub use process::{Process, Signal};
+pub use stream::{Answer, Stream, answer, answers, completion};

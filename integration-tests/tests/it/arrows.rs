@@ -1,0 +1,90 @@
+//! Which crate may depend on which: the table of the architecture.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+type Arrows = BTreeMap<String, BTreeSet<String>>;
+
+/// What each crate may depend on, of ours. Crates that are not here may depend on everything.
+const TABLE: &[(&str, &[&str])] = &[
+    ("room", &[]),
+    ("wire", &[]),
+    ("kv", &[]),
+    ("kv-ucx", &["kv"]),
+    ("mesh", &["wire"]),
+    ("api", &[]),
+    ("engine", &["kv"]),
+    ("model", &["engine"]),
+    ("cpu", &["engine"]),
+    ("mock", &["engine"]),
+    ("runtime", &["room", "wire", "mesh", "kv", "engine"]),
+];
+
+/// They choose, start and break all the others.
+const FREE: &[&str] = &["innkeeper", "integration-tests"];
+
+/// The arrows that are not in the table, and the crates that are in neither list.
+fn wrong(arrows: &Arrows) -> Vec<String> {
+    let table: BTreeMap<&str, &[&str]> = TABLE.iter().copied().collect();
+    let mut wrong = Vec::new();
+    for (from, targets) in arrows {
+        match table.get(from.as_str()) {
+            Some(allowed) => wrong.extend(
+                targets
+                    .iter()
+                    .filter(|to| !allowed.contains(&to.as_str()))
+                    .map(|to| format!("{from} -> {to}")),
+            ),
+            None if FREE.contains(&from.as_str()) => {}
+            None => wrong.push(format!("{from} is not in the table")),
+        }
+    }
+    wrong
+}
+
+/// Our crates and what of ours each depends on, other than for its tests.
+fn arrows() -> Arrows {
+    let metadata = MetadataCommand::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
+        .no_deps()
+        .other_options(["--locked".to_owned(), "--offline".to_owned()])
+        .exec()
+        .unwrap();
+    let short = |name: &str| name.strip_prefix("innkeeper-").unwrap_or(name).to_owned();
+    let packages = metadata.workspace_packages();
+    packages
+        .iter()
+        .map(|package| {
+            let ours = package.dependencies.iter().filter(|dependency| {
+                dependency.path.is_some() && dependency.kind != DependencyKind::Development
+            });
+            (
+                short(package.name.as_str()),
+                ours.map(|dependency| short(&dependency.name)).collect(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn every_arrow_is_in_the_table() {
+    let arrows = arrows();
+    assert_eq!(wrong(&arrows), Vec::<String>::new());
+    for name in TABLE.iter().map(|(name, _)| name).chain(FREE) {
+        assert!(
+            arrows.contains_key(*name),
+            "the table names {name}, which is no crate"
+        );
+    }
+    // The look at the manifests sees arrows at all.
+    assert!(arrows["runtime"].contains("room") && arrows["kv-ucx"].contains("kv"));
+}
+
+#[test]
+fn an_arrow_that_is_not_in_the_table_is_found() {
+    let mut arrows = arrows();
+    arrows.get_mut("room").unwrap().insert("wire".to_owned());
+    arrows.insert("newcomer".to_owned(), BTreeSet::new());
+    assert_eq!(wrong(&arrows), ["newcomer is not in the table", "room -> wire"]);
+}

@@ -1,0 +1,154 @@
+//! Lost messages, workers that do not fit, gateways that die, and orderly ends.
+
+use std::time::{Duration, Instant};
+
+use integration_tests::{Cluster, Signal, Stream, answer, completion};
+
+use crate::prompts::{check_whole, long};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Opens a stream and reads its first tokens.
+async fn streaming(cluster: &Cluster, prompt: &str) -> Stream {
+    let request = completion(prompt, 400, 0.0, 0);
+    let mut stream = Stream::open(cluster.ports().http, &request).await.unwrap();
+    stream.read_tokens(3).await.unwrap();
+    stream
+}
+
+/// Clients leave in prefill and in decode, and no `Close` ever arrives.
+async fn every_close_is_lost(cluster: &mut Cluster) {
+    let stream = streaming(cluster, "A guest who leaves early").await;
+    let rooms = cluster.rooms().await;
+    assert_eq!(rooms.len(), 1, "{rooms:#?}");
+    let room = rooms[0].room.clone();
+    drop(stream);
+    let answered = || async {
+        let open = cluster.rooms().await;
+        let ended = cluster.rooms_ended().await;
+        let mut all = open.into_iter().chain(ended);
+        all.find(|view| view.room == room)?.outcome
+    };
+    let (outcome, after) = cluster.until("the room has its outcome", answered).await;
+    assert_eq!(outcome, "aborted");
+    println!("every Close lost: outcome after {after:?}");
+    println!("  blocks back after {:?} more", cluster.all_back(2).await);
+    check_timeout_is_logged(cluster, &room);
+
+    // A deadline of the client's own, in the middle of a prompt: it hears at once, whatever becomes of the Close.
+    let mut request = completion(&long(3_000, "Never finished:"), 4, 0.0, 0);
+    request["timeout"] = serde_json::json!(1);
+    let started = Instant::now();
+    let expired = answer(cluster.ports().http, &request).await;
+    println!(
+        "  a deadline of 1 s: {} after {:?}",
+        expired.status,
+        started.elapsed()
+    );
+    assert_eq!(expired.status, 504, "{expired:?}");
+    println!("  blocks back after {:?} more", cluster.all_back(2).await);
+}
+
+/// The supervisor's timeout message names the room.
+fn check_timeout_is_logged(cluster: &mut Cluster, room: &str) {
+    let log = cluster.process("gateway-0").log();
+    let mut lines = log.lines();
+    let found = lines.find(|line| line.contains("timeout") && line.contains(room));
+    println!(
+        "  {}",
+        found.expect("the log has the supervisor's timeout message")
+    );
+}
+
+/// A worker with another block size is refused with the reason, at both ends, and is never used.
+async fn a_stranger_is_refused(cluster: &mut Cluster) {
+    cluster.start_worker("decode", "stranger", &["worker.block_tokens=32"]);
+    let give_up_at = Instant::now() + LIMIT;
+    let reason = loop {
+        let log = cluster.process("stranger").log();
+        let line = log.lines().find(|line| line.contains("refused"));
+        if let Some(line) = line {
+            break line.to_owned();
+        }
+        assert!(Instant::now() < give_up_at, "the stranger is not refused");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    println!("a worker with other blocks: {reason}");
+    assert!(reason.contains("block size"), "{reason}");
+    let told = cluster.process("gateway-0").log();
+    assert!(
+        told.contains("refused stranger"),
+        "the gateway says whom it refused"
+    );
+    let workers = cluster.workers().await;
+    assert!(
+        workers.iter().all(|worker| worker.name != "stranger"),
+        "{workers:#?}"
+    );
+    check_whole(
+        &[answer(cluster.ports().http, &completion("Still here?", 4, 0.0, 0)).await],
+        4,
+    );
+    cluster.process("stranger").signal(Signal::Terminate);
+    let status = cluster.process("stranger").ended(LIMIT).await;
+    assert!(
+        status.success(),
+        "a worker without a gateway ends in order: {status}"
+    );
+}
+
+/// The gateway is killed with streams open: its workers drop its rooms, and serve the next one.
+async fn the_gateway_is_killed(cluster: &mut Cluster) {
+    let stream = streaming(cluster, "A guest whose inn burns down").await;
+    cluster.process("gateway-0").signal(Signal::Kill);
+    let cut = stream.finish().await;
+    assert!(!matches!(&cut, Ok(answer) if answer.done), "{cut:?}");
+    cluster.process("gateway-0").ended(LIMIT).await;
+    let started = Instant::now();
+    cluster.start_gateway(&[]);
+    cluster.ready(2).await;
+    cluster.all_back(2).await;
+    println!(
+        "gateway killed: the next one has both workers, with nothing held, after {:?}",
+        started.elapsed()
+    );
+    check_whole(
+        &[answer(cluster.ports().http, &completion("And now?", 4, 0.0, 0)).await],
+        4,
+    );
+}
+
+/// Told to stop, a worker and a gateway take nothing new, let streams finish, and exit with 0.
+async fn everybody_leaves_in_order(cluster: &mut Cluster) {
+    let to = cluster.ports().http;
+    let mut stream = Stream::open(to, &completion("The last guest", 12, 0.0, 0))
+        .await
+        .unwrap();
+    stream.read_tokens(2).await.unwrap();
+    cluster.process("gateway-0").signal(Signal::Terminate);
+    let last = stream.finish().await.unwrap();
+    check_whole(&[last], 12);
+    for name in ["gateway-0", "prefill-0", "decode-0"] {
+        if name != "gateway-0" {
+            cluster.process(name).signal(Signal::Terminate);
+        }
+        let started = Instant::now();
+        let status = cluster.process(name).ended(LIMIT).await;
+        println!("SIGTERM: {name} ended after {:?}: {status}", started.elapsed());
+        assert!(status.success(), "{name}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn cluster_outlives_lost_messages_and_gateways() {
+    let sets = ["log.filter=info,runtime=debug"];
+    let mut cluster = Cluster::new(&sets).await;
+    cluster.start_gateway(&["mesh.lose=[\"close\"]"]);
+    cluster.start_worker("prefill", "prefill-0", &[]);
+    cluster.start_worker("decode", "decode-0", &[]);
+    cluster.ready(2).await;
+    every_close_is_lost(&mut cluster).await;
+    a_stranger_is_refused(&mut cluster).await;
+    the_gateway_is_killed(&mut cluster).await;
+    everybody_leaves_in_order(&mut cluster).await;
+}

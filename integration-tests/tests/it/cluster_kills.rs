@@ -1,0 +1,195 @@
+//! Workers that are killed and frozen while streams are open.
+
+use std::time::{Duration, Instant};
+
+use integration_tests::{Answer, Cluster, Room, Signal, Stream, answer, answers, completion};
+use serde_json::Value;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::prompts::{check_same, check_whole, eight, long};
+
+/// Long enough that all streams are open at the time of the fault.
+const TOKENS: u32 = 32;
+/// How many each has then.
+const AT_FAULT: usize = 4;
+
+/// Opens the streams and reads a few tokens of each.
+async fn open(cluster: &Cluster, requests: &[Value]) -> Vec<Stream> {
+    let mut streams = Vec::new();
+    for request in requests {
+        let stream = Stream::open(cluster.ports().http, request).await;
+        streams.push(stream.unwrap());
+    }
+    for stream in &mut streams {
+        let so_far = stream.read_tokens(AT_FAULT).await.unwrap();
+        assert!(so_far.tokens.len() >= AT_FAULT, "{so_far:?}");
+        stream.mark();
+    }
+    streams
+}
+
+/// Goes on reading all of them to their ends, at a time.
+fn reading(streams: Vec<Stream>) -> JoinHandle<Vec<Answer>> {
+    let mut tasks = JoinSet::new();
+    for (index, stream) in streams.into_iter().enumerate() {
+        tasks.spawn(async move { (index, stream.finish().await.unwrap()) });
+    }
+    tokio::spawn(async move {
+        let mut answers = tasks.join_all().await;
+        answers.sort_by_key(|(index, _)| *index);
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    })
+}
+
+/// How many rooms are decoding at workers whose names begin so.
+fn decoding_at(rooms: &[Room], worker: &str) -> usize {
+    let there = |room: &&Room| {
+        room.phase == "decoding" && room.held_by.iter().any(|held| held.worker.starts_with(worker))
+    };
+    rooms.iter().filter(there).count()
+}
+
+/// The decode worker that has most streams.
+async fn busiest_decode(cluster: &Cluster) -> (String, usize) {
+    let rooms = cluster.rooms().await;
+    let counted = ["decode-0", "decode-1"].map(|name| (decoding_at(&rooms, name), name));
+    let (count, name) = counted.into_iter().max().unwrap();
+    assert!(count > 0, "no stream is decoding: {rooms:#?}");
+    (name.to_owned(), count)
+}
+
+fn longest_gap(answers: &[Answer]) -> Duration {
+    answers.iter().map(|answer| answer.longest_gap).max().unwrap()
+}
+
+async fn decode_is_killed(cluster: &mut Cluster, expected: &[Answer]) {
+    let streams = reading(open(cluster, &eight(TOKENS)).await);
+    let (victim, count) = busiest_decode(cluster).await;
+    cluster.process(&victim).signal(Signal::Kill);
+    let answers = streams.await.unwrap();
+    println!(
+        "kill -9 of {victim} with {count} of 8 streams: longest gap {:?}",
+        longest_gap(&answers)
+    );
+    check_whole(&answers, TOKENS as usize);
+    check_same(expected, &answers, "after a killed decode worker");
+    println!("all blocks back after {:?}", cluster.all_back(2).await);
+    let role = "decode";
+    cluster.start_worker(role, &victim, &[]);
+    cluster.ready(3).await;
+}
+
+async fn decode_is_frozen(cluster: &mut Cluster, expected: &[Answer]) {
+    let streams = reading(open(cluster, &eight(TOKENS)).await);
+    let (victim, count) = busiest_decode(cluster).await;
+    cluster.process(&victim).signal(Signal::Stop);
+    let answers = streams.await.unwrap();
+    println!(
+        "kill -STOP of {victim} with {count} of 8 streams: flow resumed after {:?}",
+        longest_gap(&answers)
+    );
+    check_whole(&answers, TOKENS as usize);
+    check_same(expected, &answers, "after a frozen decode worker");
+    cluster.all_back(2).await;
+    cluster.process(&victim).signal(Signal::Continue);
+    // It is a new link of the same incarnation, and nothing of before is left on it.
+    println!(
+        "linked again with nothing held after {:?}",
+        cluster.all_back(3).await
+    );
+    // And it works.
+    check_same(
+        expected,
+        &answers_to_eight(cluster).await,
+        "after a frozen decode worker is back",
+    );
+}
+
+async fn answers_to_eight(cluster: &Cluster) -> Vec<Answer> {
+    answers(cluster.ports().http, &eight(TOKENS)).await
+}
+
+async fn prefill_is_killed(cluster: &mut Cluster, expected: &[Answer]) {
+    let streams = reading(open(cluster, &eight(TOKENS)).await);
+    let running = cluster.rooms().await;
+    assert_eq!(decoding_at(&running, "decode-"), 8, "{running:#?}");
+    cluster.process("prefill-0").signal(Signal::Kill);
+    let started = Instant::now();
+    let refused = answer(cluster.ports().http, &completion("Is anybody there?", 4, 0.0, 0)).await;
+    println!(
+        "kill -9 of the only prefill worker: {} after {:?}",
+        refused.status,
+        started.elapsed()
+    );
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(refused.error.is_some(), "a refusal says why");
+    let answers = streams.await.unwrap();
+    println!("the running streams' longest gap: {:?}", longest_gap(&answers));
+    check_whole(&answers, TOKENS as usize);
+    check_same(expected, &answers, "without a prefill worker");
+    cluster.all_back(2).await;
+    // Each of them ended in the attempt it was in.
+    let ended = cluster.rooms_ended().await;
+    for room in running {
+        let end = ended.iter().find(|end| end.room == room.room).unwrap();
+        assert_eq!(
+            (end.generation, end.outcome.as_deref()),
+            (room.generation, Some("completed"))
+        );
+    }
+    cluster.start_worker("prefill", "prefill-0", &[]);
+    cluster.ready(3).await;
+}
+
+#[tokio::test]
+async fn cluster_survives_its_workers() {
+    let mut cluster = Cluster::apart(1, 2, &[]).await;
+    let undisturbed = answers_to_eight(&cluster).await;
+    check_whole(&undisturbed, TOKENS as usize);
+    decode_is_killed(&mut cluster, &undisturbed).await;
+    decode_is_frozen(&mut cluster, &undisturbed).await;
+    prefill_is_killed(&mut cluster, &undisturbed).await;
+
+    // A killed prefill worker in the middle of a prompt, with another there: the prompt is computed there.
+    cluster.start_worker("prefill", "prefill-1", &[]);
+    cluster.ready(4).await;
+    prefill_is_killed_at_work(&mut cluster).await;
+}
+
+async fn prefill_is_killed_at_work(cluster: &mut Cluster) {
+    let request = completion(&long(300, "Count:"), 4, 0.0, 0);
+    let expected = answer(cluster.ports().http, &request).await;
+    // Another first word: nothing of it is cached.
+    let request = completion(&long(300, "Sum:"), 4, 0.0, 0);
+    let stream = tokio::spawn({
+        let to = cluster.ports().http;
+        async move { answer(to, &request).await }
+    });
+    let at_work = || async {
+        let rooms = cluster.rooms().await;
+        let room = rooms.iter().find(|room| room.phase == "prefilling")?;
+        let prefill = room
+            .held_by
+            .iter()
+            .find(|held| held.worker.starts_with("prefill"))?;
+        Some(prefill.worker.clone())
+    };
+    let (victim, _) = cluster.until("a prompt is being computed", at_work).await;
+    let before = cluster
+        .metrics()
+        .await
+        .sum("innkeeper_attempts_retried_total", "");
+    cluster.process(&victim).signal(Signal::Kill);
+    let answer = stream.await.unwrap();
+    println!(
+        "kill -9 of a prefill worker at work: first token after {:?}, undisturbed {:?}",
+        answer.first, expected.first
+    );
+    check_whole(&[answer], 4);
+    cluster.all_back(3).await;
+    let retried = cluster
+        .metrics()
+        .await
+        .sum("innkeeper_attempts_retried_total", "");
+    assert!(retried > before, "the prompt was computed again");
+}
