@@ -48,11 +48,42 @@ impl Shared {
     fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
+
+    /// The first outcome of a room wins; returns whether this one did.
+    fn end(&self, index: usize, outcome: Outcome) -> bool {
+        let first = self.with(|state| match state.ended.get_mut(index) {
+            Some(ended) if !*ended => {
+                *ended = true;
+                state.queue.push_back(AnswerEvent::Ended { index, outcome });
+                true
+            }
+            _ => false,
+        });
+        self.ready.notify_one();
+        first
+    }
+
+    /// Ends every room that has not ended: its owner is lost.
+    fn abandon(&self) {
+        let rooms = self.with(|state| state.ended.len());
+        for index in 0..rooms {
+            self.end(index, Outcome::Failed(Failure::OwnerLost));
+        }
+    }
 }
 
-/// The writing end; cheap to clone.
+/// The writing end; cheap to clone. With the last clone every room that has not ended fails: nobody is left who could end it.
 #[derive(Clone, Debug)]
-pub(crate) struct AnswerSink(Arc<Shared>);
+pub(crate) struct AnswerSink(Arc<Writer>);
+
+#[derive(Debug)]
+struct Writer(Arc<Shared>);
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
 
 /// The reading end. Dropping it before every room has ended aborts the request.
 pub(crate) struct AnswerStream {
@@ -77,7 +108,7 @@ pub(crate) fn answer(
         ready: Notify::new(),
     });
     (
-        AnswerSink(Arc::clone(&shared)),
+        AnswerSink(Arc::new(Writer(Arc::clone(&shared)))),
         AnswerStream {
             shared,
             give_up_at,
@@ -89,7 +120,8 @@ pub(crate) fn answer(
 impl AnswerSink {
     /// Adds to the answer of room `index`; without effect once that room has ended.
     pub(crate) fn tokens(&self, index: usize, mut tokens: Vec<TokenOut>) {
-        self.0.with(|state| {
+        let shared = &self.0.0;
+        shared.with(|state| {
             if tokens.is_empty() || state.ended.get(index) != Some(&false) {
                 return;
             }
@@ -102,21 +134,12 @@ impl AnswerSink {
                 None => state.queue.push_back(AnswerEvent::Tokens { index, tokens }),
             }
         });
-        self.0.ready.notify_one();
+        shared.ready.notify_one();
     }
 
     /// Ends room `index`. The first outcome wins; returns whether this one did.
     pub(crate) fn end(&self, index: usize, outcome: Outcome) -> bool {
-        let first = self.0.with(|state| match state.ended.get_mut(index) {
-            Some(ended) if !*ended => {
-                *ended = true;
-                state.queue.push_back(AnswerEvent::Ended { index, outcome });
-                true
-            }
-            _ => false,
-        });
-        self.0.ready.notify_one();
-        first
+        self.0.0.end(index, outcome)
     }
 }
 
@@ -132,11 +155,7 @@ impl AnswerStream {
                 return next;
             }
             if tokio::time::timeout_at(self.give_up_at, ready).await.is_err() {
-                let sink = AnswerSink(Arc::clone(&self.shared));
-                let rooms = self.shared.with(|state| state.ended.len());
-                for index in 0..rooms {
-                    sink.end(index, Outcome::Failed(Failure::OwnerLost));
-                }
+                self.shared.abandon();
             }
         }
     }
@@ -155,5 +174,115 @@ impl Drop for AnswerStream {
         if !self.shared.with(|state| state.ended.iter().all(|ended| *ended)) {
             (self.abort)(AbortBy::ClientGone);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use room::{AbortBy, Failure, Finish, Outcome};
+    use tokio::time::Instant;
+    use wire::TokenOut;
+
+    use super::{AnswerEvent, AnswerSink, AnswerStream, answer};
+
+    const WHOLE: Outcome = Outcome::Completed(Finish::Stop);
+    const LOST: Outcome = Outcome::Failed(Failure::OwnerLost);
+
+    fn tokens(tokens: &[u32]) -> Vec<TokenOut> {
+        let out = |token: &u32| TokenOut {
+            token: *token,
+            logprobs: None,
+        };
+        tokens.iter().map(out).collect()
+    }
+
+    fn ended(index: usize, outcome: Outcome) -> AnswerEvent {
+        AnswerEvent::Ended { index, outcome }
+    }
+
+    fn more(index: usize, more: &[u32]) -> AnswerEvent {
+        let tokens = tokens(more);
+        AnswerEvent::Tokens { index, tokens }
+    }
+
+    /// What a reader of two rooms sees of what `write` does, and how often the owner was told that nobody reads.
+    async fn check(
+        patience: Duration,
+        write: impl FnOnce(AnswerSink) -> Option<AnswerSink>,
+        seen: &[AnswerEvent],
+        aborts: usize,
+    ) {
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&told);
+        let abort = move |by| {
+            assert_eq!(by, AbortBy::ClientGone);
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        let (sink, mut stream): (AnswerSink, AnswerStream) =
+            answer(2, Instant::now() + patience, Box::new(abort));
+        let kept = write(sink);
+        for event in seen {
+            assert_eq!(stream.next().await.as_ref(), Some(event));
+        }
+        if aborts == 0 {
+            assert_eq!(stream.next().await, None);
+        }
+        drop(stream);
+        assert_eq!(told.load(Ordering::Relaxed), aborts);
+        drop(kept);
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn tokens_are_merged_and_the_first_outcome_wins() {
+        let write = |sink: AnswerSink| {
+            sink.tokens(0, tokens(&[1]));
+            sink.tokens(1, tokens(&[7]));
+            sink.tokens(0, tokens(&[2, 3]));
+            assert!(sink.end(0, WHOLE));
+            assert!(!sink.end(0, LOST));
+            sink.tokens(0, tokens(&[4]));
+            assert!(sink.end(1, LOST));
+            Some(sink)
+        };
+        let seen = [
+            more(0, &[1, 2, 3]),
+            more(1, &[7]),
+            ended(0, WHOLE),
+            ended(1, LOST),
+        ];
+        check(LONG, write, &seen, 0).await;
+    }
+
+    #[tokio::test]
+    async fn with_the_last_writer_every_room_ends() {
+        let write = |sink: AnswerSink| {
+            let other = sink.clone();
+            drop(sink);
+            other.tokens(1, tokens(&[7]));
+            other.end(0, WHOLE);
+            None
+        };
+        check(LONG, write, &[more(1, &[7]), ended(0, WHOLE), ended(1, LOST)], 0).await;
+    }
+
+    #[tokio::test]
+    async fn a_reader_whose_time_is_over_gives_up() {
+        let seen = [ended(0, LOST), ended(1, LOST)];
+        check(Duration::ZERO, Some, &seen, 0).await;
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_leaves_early_aborts() {
+        let write = |sink: AnswerSink| {
+            sink.end(0, WHOLE);
+            Some(sink)
+        };
+        check(LONG, write, &[ended(0, WHOLE)], 1).await;
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RactorErr, SupervisionEvent};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{sleep, timeout};
 use tracing::error;
 
 use crate::clock::Clock;
@@ -110,18 +110,27 @@ impl Node {
     /// Tells every worker to take no new rooms, and waits until none of them has any left, for `grace` at most. Returns whether that
     /// was so.
     pub async fn drain_within(&self, grace: Duration) -> bool {
-        let give_up_at = Instant::now() + grace;
-        for pool in &self.pools {
-            while Instant::now() < give_up_at {
-                match ractor::call_t!(pool, PoolMessage::Drain, 1_000) {
-                    Ok(0) => break,
-                    // It has rooms, or was busy: asked again. A pool that is gone has none.
-                    Ok(_) | Err(RactorErr::Timeout) => sleep(DRAIN_POLL).await,
-                    Err(_) => break,
-                }
+        let drained = async {
+            while self.rooms_left().await > 0 {
+                sleep(DRAIN_POLL).await;
             }
+        };
+        timeout(grace, drained).await.is_ok()
+    }
+
+    /// Tells every worker to drain, and counts what they have left.
+    async fn rooms_left(&self) -> usize {
+        let mut left = 0;
+        for pool in &self.pools {
+            left += match ractor::call_t!(pool, PoolMessage::Drain, 1_000) {
+                Ok(rooms) => rooms,
+                // It is busy with building its worker: asked again.
+                Err(RactorErr::Timeout) => 1,
+                // It is gone, or its worker is, and the rooms with it.
+                Err(_) => 0,
+            };
         }
-        Instant::now() < give_up_at
+        left
     }
 
     /// Waits until the node has ended by itself, and says why. To be raced against whatever else ends the process.

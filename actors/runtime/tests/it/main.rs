@@ -10,6 +10,7 @@ mod deadlines;
 mod engines;
 mod eviction;
 mod fences;
+mod gateways;
 mod links;
 mod overload;
 mod owners;

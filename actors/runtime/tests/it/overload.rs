@@ -1,5 +1,7 @@
 //! More than can be served is refused by type, and at once.
 
+use std::time::Duration;
+
 use room::{Failure, Finish, Outcome, PhaseKind, Span};
 use runtime::{Job, Refused};
 
@@ -104,4 +106,22 @@ async fn a_closed_gateway_finishes_what_it_has() {
     let tokens = expected(&stuck.cluster.setup.mock, &wanted, 0);
     assert_eq!(finish(&mut stuck.answer).await, [completed(tokens)]);
     stuck.cluster.quiesce().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draining_workers_finish_what_they_have() {
+    for setup in [Setup::mixed(), Setup::pair()] {
+        let mut setup = setup;
+        setup.desk.no_worker_grace = Span::from_millis(100);
+        let wanted = job(1, 5, 20);
+        let mut stuck = Stuck::reach(setup, PhaseKind::Decoding, wanted.clone()).await;
+        assert!(!stuck.cluster.node.drain_within(Duration::from_millis(50)).await);
+        let refused = outcome(&stuck.cluster, job(2, 5, 5)).await;
+        assert_eq!(refused, Some(Outcome::Failed(Failure::NoWorker)));
+        stuck.heal();
+        let tokens = expected(&stuck.cluster.setup.mock, &wanted, 0);
+        assert_eq!(finish(&mut stuck.answer).await, [completed(tokens)]);
+        assert!(stuck.cluster.node.drain_within(crate::cluster::PATIENCE).await);
+        stuck.cluster.quiesce().await;
+    }
 }

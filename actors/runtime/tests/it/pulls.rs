@@ -1,5 +1,7 @@
 //! The KV does not arrive.
 
+use std::sync::atomic::Ordering;
+
 use kv::{Fault, ReadError};
 use room::Span;
 
@@ -47,4 +49,16 @@ async fn a_pull_never_ends() {
     let mut setup = Setup::pair();
     setup.limits.pull_stall = Span::from_millis(300);
     check(setup, Fault::HoldEnd).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_worker_panics_over_a_pull() {
+    let cluster = Cluster::start(Setup::pair()).await;
+    cluster.workers[1].panics_at_read.store(true, Ordering::SeqCst);
+    let wanted = job(1, 21, 20);
+    let mut answer = cluster.submit(wanted.clone()).await;
+    let tokens = expected(&cluster.setup.mock, &wanted, 0);
+    assert_eq!(finish(&mut answer).await, [completed(tokens)], "INV-06");
+    cluster.quiesce().await;
+    assert_eq!(cluster.workers[1].incarnations(), 2);
 }

@@ -151,3 +151,14 @@ async fn room_is_short_and_engines_fail() {
     };
     check(setup, 200, &[], true).await;
 }
+
+/// Refusals and evictions, while the digest alone closes what they leave.
+#[tokio::test(flavor = "multi_thread")]
+async fn room_is_short_and_every_close_is_lost() {
+    let mut setup = of_all_roles();
+    setup.mock.shape.blocks = 28;
+    setup.desk.promised_answer_tokens = 1;
+    let lost = [Kind::Close, Kind::Release, Kind::Closed];
+    let faults = lost.map(|kind| (kind, Fault::Drop));
+    check(setup, 120, &faults, false).await;
+}

@@ -146,3 +146,6 @@ impl Slot {
         Some(self.job.as_ref()?.work(self.index, before))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,6 +78,26 @@ impl Setup {
         Self::of(&[Role::Prefill, Role::Decode])
     }
 
+    /// A gateway, and where it is.
+    pub(crate) fn gateway(&self, ca: &DevCa, faults: &Arc<Faults>) -> (GatewaySpec, Target) {
+        let mesh = self.mesh(faults);
+        let identity = ca.issue("gateway", &[Role::Gateway]).unwrap();
+        let endpoint = mesh::listen_endpoint(([127, 0, 0, 1], 0).into(), &identity, &mesh).unwrap();
+        let target = Target::Address(endpoint.local_addr().unwrap());
+        let spec = GatewaySpec {
+            name: "gateway".into(),
+            node: new_node(),
+            model: self.mock.name.clone(),
+            endpoint,
+            mesh,
+            limits: self.limits,
+            desk: self.desk,
+            max_requests: self.max_requests,
+            actor_grace: self.actor_grace,
+        };
+        (spec, target)
+    }
+
     fn mesh(&self, faults: &Arc<Faults>) -> mesh::Config {
         mesh::Config {
             heartbeat: self.heartbeat,
@@ -97,7 +117,7 @@ fn new_node() -> room::NodeId {
 
 /// A running cluster.
 pub(crate) struct Cluster {
-    _node: Node,
+    pub(crate) node: Node,
     pub(crate) setup: Setup,
     pub(crate) gateway: GatewayHandle,
     /// What the gateway's links do to the frames it sends.
@@ -109,35 +129,26 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts all, and waits until every worker is linked.
     pub(crate) async fn start(setup: Setup) -> Self {
-        let ca = Arc::new(DevCa::new().unwrap());
+        Self::start_beside(setup, &Arc::new(DevCa::new().unwrap()), Vec::new()).await
+    }
+
+    /// The same with certificates of this authority, and workers that dial `others` too.
+    pub(crate) async fn start_beside(setup: Setup, ca: &Arc<DevCa>, mut targets: Vec<Target>) -> Self {
         let faults = Arc::<Faults>::default();
         let mut node = Node::start().await.unwrap();
-        let mesh = setup.mesh(&faults);
-        let identity = ca.issue("gateway", &[Role::Gateway]).unwrap();
-        let endpoint = mesh::listen_endpoint(([127, 0, 0, 1], 0).into(), &identity, &mesh).unwrap();
-        let target = Target::Address(endpoint.local_addr().unwrap());
-        let spec = GatewaySpec {
-            name: "gateway".into(),
-            node: new_node(),
-            model: setup.mock.name.clone(),
-            endpoint,
-            mesh,
-            limits: setup.limits,
-            desk: setup.desk,
-            max_requests: setup.max_requests,
-            actor_grace: setup.actor_grace,
-        };
+        let (spec, target) = setup.gateway(ca, &faults);
+        targets.push(target);
         let gateway = node.gateway(spec).await.unwrap();
         let hub = kv::Hub::new();
         let mut workers = Vec::new();
         for place in 0..setup.roles.len() {
             let worker = WorkerUnderTest::new(place);
-            let build = worker.recipe(&setup, &ca, &hub, &target, node.clock());
+            let build = worker.recipe(&setup, ca, &hub, &targets, node.clock());
             node.pool(worker.name.clone(), build).await.unwrap();
             workers.push(worker);
         }
         let cluster = Self {
-            _node: node,
+            node,
             setup,
             gateway,
             faults,

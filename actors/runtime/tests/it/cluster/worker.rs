@@ -1,9 +1,11 @@
 //! One worker under test: its switches, over all its incarnations.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use kv::{Faulty, Hub, InProcess, KvTransfer};
+use kv::{
+    Faulty, Hub, InProcess, KvError, KvTransfer, Offer, Read, ReadId, SourceAddress, Totals, TransferKey,
+};
 use mesh::{DevCa, Faults, Target};
 use mock::{Canary, MockBackend, MockConfig};
 use runtime::{BuildTransfer, BuildWorker, Clock, WorkerSpec};
@@ -16,6 +18,8 @@ pub(crate) struct WorkerUnderTest {
     pub(crate) name: String,
     /// Stands before its engine's steps.
     pub(crate) gate: Arc<Gate>,
+    /// Its actor panics at its next read.
+    pub(crate) panics_at_read: AtomicBool,
     /// What its links do to the frames it sends, and whether it hears anything.
     pub(crate) faults: Arc<Faults>,
     incarnations: AtomicU64,
@@ -29,6 +33,7 @@ impl WorkerUnderTest {
             place,
             name: format!("worker-{place}"),
             gate: Arc::default(),
+            panics_at_read: AtomicBool::new(false),
             faults: Arc::default(),
             incarnations: AtomicU64::new(0),
             transfer: Mutex::default(),
@@ -57,16 +62,16 @@ impl WorkerUnderTest {
         setup: &Setup,
         ca: &Arc<DevCa>,
         hub: &Hub,
-        target: &Target,
+        targets: &[Target],
         clock: Clock,
     ) -> BuildWorker {
         let (this, setup, ca) = (Arc::clone(self), setup.clone(), Arc::clone(ca));
-        let (hub, target) = (hub.clone(), target.clone());
+        let (hub, targets) = (hub.clone(), targets.to_vec());
         // The pool builds its workers outside of the runtime, where a socket cannot be made.
         let runtime = tokio::runtime::Handle::current();
         Arc::new(move || {
             let _guard = runtime.enter();
-            Ok(this.build(&setup, &ca, &hub, &target, clock))
+            Ok(this.build(&setup, &ca, &hub, &targets, clock))
         })
     }
 
@@ -75,7 +80,7 @@ impl WorkerUnderTest {
         setup: &Setup,
         ca: &DevCa,
         hub: &Hub,
-        target: &Target,
+        targets: &[Target],
         clock: Clock,
     ) -> WorkerSpec {
         let role = setup.roles[self.place];
@@ -104,7 +109,7 @@ impl WorkerUnderTest {
             limits: setup.host_limits.clone(),
             endpoint: mesh::dial_endpoint(([127, 0, 0, 1], 0).into()).unwrap(),
             client: mesh::client_config(&identity, &mesh).unwrap(),
-            gateways: vec![target.clone()],
+            gateways: targets.to_vec(),
             mesh,
             clock,
         }
@@ -117,7 +122,47 @@ impl WorkerUnderTest {
             let faulty = Faulty::new(memory, sink, |sink| InProcess::spawn(&hub, pool, sink));
             let faulty = Arc::new(faulty.map_err(|error| error.to_string())?);
             *this.transfer.lock().unwrap() = Arc::downgrade(&faulty);
-            Ok(faulty as Arc<dyn KvTransfer>)
+            Ok(Arc::new(Panicky { faulty, worker: this }) as Arc<dyn KvTransfer>)
         })
+    }
+}
+
+/// A transfer whose caller can be made to panic.
+struct Panicky {
+    faulty: Arc<Faulty<InProcess>>,
+    worker: Arc<WorkerUnderTest>,
+}
+
+impl KvTransfer for Panicky {
+    fn name(&self) -> &'static str {
+        self.faulty.name()
+    }
+
+    fn address(&self) -> SourceAddress {
+        self.faulty.address()
+    }
+
+    fn offer(&self, offer: Offer) -> Result<(), KvError> {
+        self.faulty.offer(offer)
+    }
+
+    fn withdraw(&self, key: TransferKey) {
+        self.faulty.withdraw(key);
+    }
+
+    fn read(&self, read: Read) -> Result<(), KvError> {
+        assert!(
+            !self.worker.panics_at_read.swap(false, Ordering::SeqCst),
+            "a test's panic"
+        );
+        self.faulty.read(read)
+    }
+
+    fn cancel(&self, id: ReadId) {
+        self.faulty.cancel(id);
+    }
+
+    fn totals(&self) -> Totals {
+        self.faulty.totals()
     }
 }
