@@ -43,7 +43,7 @@ fn run(cli: &Cli) -> Result<()> {
         .enable_all()
         .build()
         .context("tokio")?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         match &cli.command {
             Command::Up(args) if args.processes => processes::up(&config, args).await,
             Command::Up(args) => compose::up(&config, args).await,
@@ -57,5 +57,8 @@ fn run(cli: &Cli) -> Result<()> {
                 Ok(())
             }
         }
-    })
+    });
+    // Not waited for: a read of standard input cannot be cancelled, and would keep the process for ever.
+    runtime.shutdown_background();
+    ended
 }
