@@ -17,6 +17,9 @@ use crate::pool::{BuildWorker, Pool, PoolArguments, PoolMessage};
 /// How often a draining worker is asked what it has left.
 const DRAIN_POLL: Duration = Duration::from_millis(50);
 
+/// How long a worker may take to end its links: longer than the mesh's own bounds on that.
+const LEAVE_MS: u64 = 5_000;
+
 struct Root;
 
 impl Actor for Root {
@@ -116,6 +119,15 @@ impl Node {
             }
         };
         timeout(grace, drained).await.is_ok()
+    }
+
+    /// Ends the links of every worker in order, so that gateways know at once that it is gone. To be called after
+    /// [`Node::drain_within`]: what is left is handed over by this, and nothing new comes any more.
+    pub async fn leave(&self) {
+        for pool in &self.pools {
+            // One that is gone, or does not answer, is found by its silence.
+            let _ = ractor::call_t!(pool, PoolMessage::Leave, LEAVE_MS);
+        }
     }
 
     /// Tells every worker to drain, and counts what they have left.

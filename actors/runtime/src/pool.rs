@@ -20,6 +20,8 @@ pub(crate) enum PoolMessage {
     Start,
     /// Take no new rooms; answered with how many are left.
     Drain(RpcReplyPort<usize>),
+    /// End the links to all gateways; answered when that is done.
+    Leave(RpcReplyPort<()>),
 }
 
 /// What a pool is started with.
@@ -75,6 +77,10 @@ impl Actor for Pool {
                 // A worker that is gone has no rooms: its reply port is dropped, and the caller asks again.
                 Some(worker) => worker.cast(WorkerMessage::Drain(reply)).unwrap_or_default(),
                 None => reply.send(0).unwrap_or_default(),
+            },
+            PoolMessage::Leave(reply) => match &state.worker {
+                Some(worker) => worker.cast(WorkerMessage::Leave(reply)).unwrap_or_default(),
+                None => reply.send(()).unwrap_or_default(),
             },
         }
         Ok(())

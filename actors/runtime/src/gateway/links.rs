@@ -218,3 +218,43 @@ impl Links {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use mesh::LinkId;
+    use room::NodeId;
+    use wire::{Role, WorkerStats};
+
+    use super::{Peer, same_layout};
+
+    fn check(others: &[u64], layout_hash: u64, fits: bool) {
+        let peer = |(number, layout_hash): (u64, &u64)| {
+            let peer = Peer {
+                node: NodeId(number),
+                name: format!("w{number}"),
+                role: Role::Mixed,
+                layout_hash: *layout_hash,
+                stats: WorkerStats::default(),
+                held: Vec::new(),
+            };
+            (
+                LinkId {
+                    number,
+                    epoch: number,
+                },
+                peer,
+            )
+        };
+        let peers: BTreeMap<_, _> = (1..).zip(others).map(peer).collect();
+        assert_eq!(same_layout(&peers, layout_hash).is_ok(), fits);
+    }
+
+    #[test]
+    fn the_first_worker_decides_the_layout() {
+        check(&[], 7, true);
+        check(&[7, 7], 7, true);
+        check(&[7, 7], 8, false);
+    }
+}

@@ -37,6 +37,8 @@ pub(crate) enum WorkerMessage {
     Deadline,
     /// Take no new rooms; answered with how many are left.
     Drain(RpcReplyPort<usize>),
+    /// End the links to all gateways; answered when that is done.
+    Leave(RpcReplyPort<()>),
 }
 
 /// The worker's actor.
@@ -93,6 +95,13 @@ impl Actor for Worker {
                 state.feed(HostInput::Drain);
                 // Nobody waits any more if this fails.
                 let _ = reply.send(state.host.stays().count());
+            }
+            WorkerMessage::Leave(reply) => {
+                // The last thing it does: that nothing else is handled meanwhile is no loss. The mesh bounds it.
+                if let Some(dialer) = state.dialer.take() {
+                    dialer.stop().await;
+                }
+                let _ = reply.send(());
             }
         }
         Ok(())

@@ -129,6 +129,6 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
         outbox: Outbox::default(),
         alarm: Alarm::spawn(spec.clock, move || tell(&worker, WorkerMessage::Deadline)),
         transitions_lost: 0,
-        _dialer: dialer,
+        dialer: Some(dialer),
     })
 }

@@ -30,8 +30,8 @@ pub(crate) struct State {
     pub(super) alarm: Alarm,
     /// Transitions of the host that nobody saw, as last looked at.
     pub(super) transitions_lost: u64,
-    /// Dropped with the state: the links end, and every gateway fences this worker.
-    pub(super) _dialer: Dialer,
+    /// Dropped with the state: the links end, and every gateway fences this worker. None once it has left them in order.
+    pub(super) dialer: Option<Dialer>,
 }
 
 impl State {

@@ -11,6 +11,7 @@ mod engines;
 mod eviction;
 mod fences;
 mod gateways;
+mod inputs;
 mod links;
 mod overload;
 mod owners;
