@@ -34,6 +34,12 @@ async fn every_close_is_lost(cluster: &mut Cluster) {
     println!("every Close lost: outcome after {after:?}");
     println!("  blocks back after {:?} more", cluster.all_back(2).await);
     check_timeout_is_logged(cluster, &room);
+    // Nobody told the decode worker: it saw it by the digest.
+    let told = cluster.process("decode-0").log();
+    assert!(
+        told.contains("NotInDigest") && !told.contains("ClosedByOwner"),
+        "{told}"
+    );
 
     // A deadline of the client's own, in the middle of a prompt: it hears at once, whatever becomes of the Close.
     let mut request = completion(&long(3_000, "Never finished:"), 4, 0.0, 0);

@@ -74,8 +74,7 @@ async fn decode_is_killed(cluster: &mut Cluster, expected: &[Answer]) {
     check_whole(&answers, TOKENS as usize);
     check_same(expected, &answers, "after a killed decode worker");
     println!("all blocks back after {:?}", cluster.all_back(2).await);
-    let role = "decode";
-    cluster.start_worker(role, &victim, &[]);
+    cluster.start_worker("decode", &victim, &[]);
     cluster.ready(3).await;
 }
 
@@ -107,6 +106,27 @@ async fn decode_is_frozen(cluster: &mut Cluster, expected: &[Answer]) {
 
 async fn answers_to_eight(cluster: &Cluster) -> Vec<Answer> {
     answers(cluster.ports().http, &eight(TOKENS)).await
+}
+
+/// Told to stop, a worker takes nothing new, finishes or hands over what it has, and ends in order.
+async fn decode_leaves(cluster: &mut Cluster, expected: &[Answer]) {
+    let streams = reading(open(cluster, &eight(TOKENS)).await);
+    let (leaving, count) = busiest_decode(cluster).await;
+    cluster.process(&leaving).signal(Signal::Terminate);
+    let answers = streams.await.unwrap();
+    let started = Instant::now();
+    let status = cluster.process(&leaving).ended(Duration::from_secs(30)).await;
+    println!(
+        "SIGTERM of {leaving} with {count} of 8 streams: longest gap {:?}, {status} {:?} after the last stream's end",
+        longest_gap(&answers),
+        started.elapsed()
+    );
+    assert!(status.success(), "{status}");
+    check_whole(&answers, TOKENS as usize);
+    check_same(expected, &answers, "after a decode worker left");
+    cluster.all_back(2).await;
+    cluster.start_worker("decode", &leaving, &[]);
+    cluster.ready(3).await;
 }
 
 async fn prefill_is_killed(cluster: &mut Cluster, expected: &[Answer]) {
@@ -148,6 +168,7 @@ async fn cluster_survives_its_workers() {
     check_whole(&undisturbed, TOKENS as usize);
     decode_is_killed(&mut cluster, &undisturbed).await;
     decode_is_frozen(&mut cluster, &undisturbed).await;
+    decode_leaves(&mut cluster, &undisturbed).await;
     prefill_is_killed(&mut cluster, &undisturbed).await;
 
     // A killed prefill worker in the middle of a prompt, with another there: the prompt is computed there.

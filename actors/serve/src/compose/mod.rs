@@ -97,7 +97,7 @@ pub(crate) async fn up(config: &Config, args: &UpArgs) -> Result<()> {
 }
 
 /// Where workers of this machine reach the gateway that listens as configured.
-fn reachable(config: &Config) -> String {
+pub(crate) fn reachable(config: &Config) -> String {
     let mut address = config.mesh.listen;
     if address.ip().is_unspecified() {
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
@@ -176,5 +176,6 @@ pub(crate) async fn worker(config: &Config, stops_with_stdin: bool) -> Result<()
     }
     info!("stopping: no new rooms; what is here may finish");
     node.drain_within(worker::drain_grace(config)).await;
+    node.leave().await;
     Ok(())
 }
