@@ -3,6 +3,7 @@
 //! Each child holds the reading end of a pipe whose writing end is ours, and stops when it closes: however this process ends, no
 //! child outlives it. A child that dies is reported and not replaced, so that one can watch what its death does.
 
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -23,6 +24,27 @@ struct Process {
     lifeline: Option<ChildStdin>,
 }
 
+/// Where the children's configurations lie; removed with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create(config: &Config) -> Result<Self> {
+        let folder = paths::cache(config)?
+            .join("run")
+            .join(std::process::id().to_string());
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            warn!(folder = %self.0.display(), %error, "cannot be removed");
+        }
+    }
+}
+
 /// Runs the cluster until a signal comes or the gateway ends.
 pub(crate) async fn up(config: &Config, args: &UpArgs) -> Result<()> {
     // Fetched once, here, where a progress bar can be seen; the children find both in the cache.
@@ -32,19 +54,19 @@ pub(crate) async fn up(config: &Config, args: &UpArgs) -> Result<()> {
     if args.prefill + args.decode > 0 {
         compose::ucx(config).await?;
     }
+    let folder = Folder::create(config)?;
+    let mut own = config.clone();
+    own.mesh.gateways = vec![compose::reachable(config)];
     let mut children = Vec::new();
-    children.push(spawn(config, "gateway-0", &["gateway"])?);
+    children.push(spawn(&own, &folder.0, "gateway-0", &["gateway"])?);
     for (role, count) in [
         ("prefill", args.prefill),
         ("decode", args.decode),
         ("mixed", args.mixed),
     ] {
         for index in 0..count {
-            children.push(spawn(
-                config,
-                &format!("{role}-{index}"),
-                &["worker", "--role", role],
-            )?);
+            let name = format!("{role}-{index}");
+            children.push(spawn(&own, &folder.0, &name, &["worker", "--role", role])?);
         }
     }
     for process in &children {
@@ -54,13 +76,9 @@ pub(crate) async fn up(config: &Config, args: &UpArgs) -> Result<()> {
 }
 
 /// Writes the configuration down for a child and starts it.
-fn spawn(config: &Config, name: &str, arguments: &[&str]) -> Result<Process> {
+fn spawn(config: &Config, folder: &Path, name: &str, arguments: &[&str]) -> Result<Process> {
     let mut own = config.clone();
     own.node.name = name.to_owned();
-    let folder = paths::cache(config)?
-        .join("run")
-        .join(std::process::id().to_string());
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let file = folder.join(format!("{name}.toml"));
     std::fs::write(&file, own.to_toml()?).with_context(|| format!("cannot write {}", file.display()))?;
     let program = std::env::current_exe().context("where is this program's own file?")?;

@@ -180,9 +180,11 @@ fn refused(why: &Refused) -> SubmitError {
             message,
             retry_after: RETRY_AFTER,
         },
-        Refused::ShuttingDown | Refused::NotStarted | Refused::Unavailable { .. } => SubmitError::Unavailable {
-            message,
-            retry_after: RETRY_AFTER,
-        },
+        Refused::ShuttingDown | Refused::NotStarted | Refused::Unavailable { .. } => {
+            SubmitError::Unavailable {
+                message,
+                retry_after: RETRY_AFTER,
+            }
+        }
     }
 }
