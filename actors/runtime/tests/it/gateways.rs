@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use mesh::DevCa;
+use mesh::{DevCa, Fault};
 use room::{Failure, Outcome, PhaseKind};
 use runtime::{GatewayHandle, Node};
 use tokio::runtime::Runtime;
+use wire::Kind;
 
 use crate::cluster::{Cluster, Setup, completed, expected, finish, job};
 
@@ -31,7 +32,7 @@ impl Other {
     }
 }
 
-/// Each gateway has a room in `phase` at the last worker when the other one dies.
+/// Our room is held in `phase` at the last worker, the other's is reserved there and hears of nothing, when the other gateway dies.
 async fn check(setup: Setup, phase: PhaseKind) {
     let ca = Arc::new(DevCa::new().unwrap());
     let of_other = setup.clone();
@@ -49,24 +50,27 @@ async fn check(setup: Setup, phase: PhaseKind) {
         .await;
 
     let last = cluster.workers.last().unwrap();
+    let has_stays = |c: &Cluster, stays: u32| {
+        let last = c.linked_as(c.workers.len() - 1);
+        last.is_some_and(|worker| worker.peer.stats.slots_used == stays)
+    };
     last.gate.close_after(0);
     let wanted = job(2, 7, 40);
     let mut ours = cluster.submit(wanted.clone()).await;
+    let what = format!("ours is {phase}");
+    cluster.until(&what, |c| c.is_in(ours.rooms()[0], phase)).await;
+    last.faults.set(Kind::Reserved, Some(Fault::Drop));
     let mut orphan = other.gateway.submit(job(1, 9, 40)).await.unwrap();
-    cluster
-        .until("both are at it", |c| {
-            let theirs = other.gateway.rooms();
-            c.is_in(ours.rooms()[0], phase) && theirs.iter().all(|view| view.phase == phase)
-        })
-        .await;
+    cluster.until("both have stays", |c| has_stays(c, 2)).await;
     other.runtime.shutdown_background();
+    // Nobody is left to end the other's room: the end of its lease does.
+    cluster.until("only ours has one", |c| has_stays(c, 1)).await;
+    let ends = finish(&mut orphan).await;
+    assert_eq!(ends[0].outcome, Some(Outcome::Failed(Failure::OwnerLost)));
     cluster.heal();
     let tokens = expected(&cluster.setup.mock, &wanted, 0);
     assert_eq!(finish(&mut ours).await, [completed(tokens)]);
-    // Nobody is left to end the other's room: its lease does.
     cluster.quiesce().await;
-    let ends = finish(&mut orphan).await;
-    assert_eq!(ends[0].outcome, Some(Outcome::Failed(Failure::OwnerLost)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
