@@ -111,12 +111,18 @@ impl Room {
     }
 
     /// The next generation. After a fault it asks at once; after a lack of credit it pauses, so that a worker
-    /// that is full is not asked in a circle.
+    /// that is full is not asked in a circle. An answer that the client has begun to read waits as long as the request
+    /// may take: it is not told to come again.
     fn requeue(&mut self, now: Time, error: AttemptError) {
         self.close_current_legs(now);
         self.generation = self.generation.next();
         let pause_until = (!error.is_fault()).then(|| now + self.next_pause());
-        let deadline = Deadline::after(now, self.limits.queue);
+        let wait = if self.delivered > 0 {
+            self.spec.deadline - now
+        } else {
+            self.limits.queue
+        };
+        let deadline = Deadline::after(now, wait);
         self.enter(
             now,
             Phase::Queued(Queued {

@@ -268,6 +268,18 @@ fn lack_of_credit_pauses_and_is_bounded_by_the_deadline_alone() {
 }
 
 #[test]
+fn an_answer_that_has_begun_waits_for_credit_as_long_as_the_request_may_take() {
+    let mut room = room_in(PhaseKind::Decoding, PAIR);
+    tell(&mut room, ms(1), DECODE, Report::Tokens { from: 1, count: 3 });
+    tell(&mut room, ms(2), DECODE, Report::Failed(AttemptError::Evicted));
+    assert_eq!(room.phase(), PhaseKind::Queued);
+    let said = idle(&mut room, SPEC.deadline);
+    let answer = said.iter().find(|(_, c)| matches!(c, Command::Answer(_)));
+    let expired = Command::Answer(Outcome::Expired(PhaseKind::Queued));
+    assert_eq!(answer, Some(&(SPEC.deadline, expired)));
+}
+
+#[test]
 fn the_legs_of_a_failed_attempt_are_drained_beside_the_next() {
     let mut room = room_in(PhaseKind::Pulling, PAIR);
     tell(&mut room, ms(1), DECODE, Report::Failed(AttemptError::PullFailed));

@@ -30,6 +30,9 @@ pub(crate) struct Config {
 /// A flag's value for one key, such as (`worker.threads`, `2`).
 pub(crate) type Override = (String, String);
 
+/// More compute threads than any machine has cores.
+const MOST_THREADS: usize = 1_024;
+
 impl Config {
     /// Merges file, environment and flags.
     ///
@@ -77,7 +80,26 @@ impl Config {
             worker.step_tokens >= 1,
             "worker.step_tokens is 0: it must be at least 1"
         );
+        ensure!(
+            worker.threads <= MOST_THREADS,
+            "worker.threads is {}: it must be at most {MOST_THREADS}",
+            worker.threads
+        );
+        let limits = &self.limits;
+        ensure!(
+            limits.queue_rooms >= 1,
+            "limits.queue_rooms is 0: it must be at least 1"
+        );
+        ensure!(
+            limits.attempts >= 1,
+            "limits.attempts is 0: it must be at least 1"
+        );
         let mesh = &self.mesh;
+        ensure!(
+            mesh.heartbeat_ms >= 10,
+            "mesh.heartbeat_ms is {}: it must be at least 10",
+            mesh.heartbeat_ms
+        );
         ensure!(
             mesh.lease_ms >= 4 * mesh.heartbeat_ms,
             "mesh.lease_ms is {} and mesh.heartbeat_ms {}: a lease must outlast four heartbeats",
@@ -130,6 +152,9 @@ mod tests {
             ("worker.slots", "many", "slots"),
             ("worker.block_tokens", "15", "power of two"),
             ("mesh.lease_ms", "300", "four heartbeats"),
+            ("mesh.heartbeat_ms", "0", "heartbeat_ms"),
+            ("limits.attempts", "0", "attempts"),
+            ("worker.threads", "100000", "threads"),
             ("no key", "1", "a key looks like"),
         ] {
             let error = format!("{:#}", set(key, value).expect_err(key));

@@ -1,23 +1,27 @@
 //! Between the clients' door and the gateway: prompts become tokens, tokens become text, outcomes become what a client is told.
 
 mod outcome;
+mod prompts;
 mod relay;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use api::{GenerateRequest, Generation, ModelCard, Prompt, Readiness, Submit, SubmitError};
+use api::{GenerateRequest, Generation, ModelCard, Readiness, Submit, SubmitError};
 use engine::Sampling;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use model::{ChatMessage, Model, TemplateError};
+use model::Model;
+use prompts::Prompts;
 use runtime::{GatewayHandle, Job, Refused};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// The service behind the clients' door.
 pub(crate) struct Door {
     gateway: GatewayHandle,
     model: Arc<Model>,
+    prompts: Prompts,
     name: String,
     created_s: u64,
 }
@@ -33,9 +37,11 @@ impl Door {
         let created_s = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
+        let prompts = Prompts::new(Arc::clone(&model), name.clone());
         Self {
             gateway,
             model,
+            prompts,
             name,
             created_s,
         }
@@ -45,66 +51,12 @@ impl Door {
         self.model.config().context_tokens
     }
 
-    /// The tokens of a prompt that leaves room for an answer.
-    fn prompt(&self, prompt: &Prompt) -> Result<Vec<u32>, SubmitError> {
-        let tokenizer = self.model.tokenizer();
-        let invalid = |param: &str, message: String| SubmitError::Invalid {
-            param: Some(param.to_owned()),
-            message,
-        };
-        let tokens = match prompt {
-            Prompt::Chat(messages) => {
-                let Some(template) = self.model.template() else {
-                    let message = format!("`{}` has no chat template: use /v1/completions", self.name);
-                    return Err(invalid("messages", message));
-                };
-                let messages: Vec<ChatMessage> = messages
-                    .iter()
-                    .map(|message| ChatMessage {
-                        role: message.role.as_str().to_owned(),
-                        content: message.content.clone(),
-                    })
-                    .collect();
-                let text = template.render(&messages, true).map_err(|error| match error {
-                    TemplateError::Refused(_) => invalid("messages", error.to_string()),
-                    other => SubmitError::Internal {
-                        message: other.to_string(),
-                    },
-                })?;
-                tokenizer.encode(&text, true)
-            }
-            Prompt::Text(text) => tokenizer.encode_prompt(text),
-            Prompt::Tokens(tokens) => {
-                let vocabulary = tokenizer.vocabulary();
-                if let Some(token) = tokens.iter().find(|token| **token as usize >= vocabulary) {
-                    let message = format!("token {token} is outside the vocabulary of {vocabulary} tokens");
-                    return Err(invalid("prompt", message));
-                }
-                Ok(tokens.clone())
-            }
-        };
-        let tokens = tokens.map_err(|error| invalid("prompt", error.to_string()))?;
-        if tokens.is_empty() {
-            return Err(invalid(
-                "prompt",
-                "the prompt is empty: give at least one token".to_owned(),
-            ));
-        }
-        let prompt_tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
-        if prompt_tokens >= self.context_tokens() {
-            return Err(SubmitError::PromptTooLong {
-                prompt_tokens,
-                context_tokens: self.context_tokens(),
-            });
-        }
-        Ok(tokens)
-    }
-
     async fn open(&self, request: GenerateRequest) -> Result<Generation, SubmitError> {
         if request.model != self.name {
             return Err(SubmitError::UnknownModel { model: request.model });
         }
-        let prompt = self.prompt(&request.prompt)?;
+        let began = Instant::now();
+        let prompt = self.prompts.tokens(&request.prompt, request.timeout).await?;
         let prompt_tokens = u32::try_from(prompt.len()).unwrap_or(u32::MAX);
         let room = self.context_tokens() - prompt_tokens;
         let job = Job {
@@ -116,7 +68,7 @@ impl Door {
             ignore_eos: request.ignore_eos,
             priority: 128,
             salt: 0,
-            timeout: request.timeout,
+            timeout: request.timeout.saturating_sub(began.elapsed()),
             trace: request.traceparent.as_deref().and_then(crate::trace::parse),
         };
         let answer = self.gateway.submit(job).await.map_err(|why| refused(&why))?;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quinn::{Connection, RecvStream, SendStream};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 use wire::{HELLO_VERSION, HelloAck, HelloReply, MIN_VERSION, Message, Payload, Role, VERSION};
 
@@ -54,9 +54,15 @@ pub(super) async fn keep_linked(shared: Arc<Shared>, address: SocketAddr) {
         };
         let why = match dialled.unwrap_or(Err(DialError::Deadline(shared.config.hello_deadline))) {
             Ok(accepted) => {
-                backoff.reset();
                 failures = 0;
-                linked(&shared, address, accepted).await.to_string()
+                let began = Instant::now();
+                let why = linked(&shared, address, accepted).await;
+                // A link that lasted: the next failure is a new one. One that did not (another worker has this one's name,
+                // and they replace each other) must not be dialled in a circle.
+                if began.elapsed() > shared.config.lease {
+                    backoff.reset();
+                }
+                why.to_string()
             }
             Err(error) => {
                 failures += 1;

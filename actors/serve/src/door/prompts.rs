@@ -1,0 +1,152 @@
+//! Prompts become tokens: through the chat template, through the tokenizer, within the context.
+//!
+//! A long prompt takes the tokenizer a while. It is encoded beside the runtime's threads, a few at a time: these carry the heartbeats
+//! too, and a gateway that is busy with a client's text must not look dead to its workers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{Message, Prompt, SubmitError};
+use model::{ChatMessage, Model, TemplateError};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+/// Text up to this length is encoded at once: it takes less time than handing it to another thread is worth.
+const SHORT_BYTES: usize = 8 << 10;
+/// Long prompts that are encoded at the same time; more wait.
+const AT_ONCE: usize = 2;
+
+/// What encodes prompts.
+pub(super) struct Prompts {
+    model: Arc<Model>,
+    name: String,
+    /// Bytes of text that can fit the context at the very most.
+    most_bytes: usize,
+    places: Semaphore,
+}
+
+impl Prompts {
+    pub(super) fn new(model: Arc<Model>, name: String) -> Self {
+        let tokenizer = model.tokenizer();
+        let tokens = 0..u32::try_from(tokenizer.vocabulary()).unwrap_or(u32::MAX);
+        let longest = tokens
+            .map(|token| tokenizer.token_bytes(token).len())
+            .max()
+            .unwrap_or(1);
+        let most_bytes = longest.saturating_mul(model.config().context_tokens as usize);
+        Self {
+            model,
+            name,
+            most_bytes,
+            places: Semaphore::new(AT_ONCE),
+        }
+    }
+
+    /// The tokens of a prompt that leaves room for an answer.
+    ///
+    /// # Errors
+    /// What is wrong with the prompt; or that `patience` ended before it was encoded.
+    pub(super) async fn tokens(&self, prompt: &Prompt, patience: Duration) -> Result<Vec<u32>, SubmitError> {
+        let expired = |_| SubmitError::Expired {
+            phase: "encoding the prompt".to_owned(),
+        };
+        let give_up_at = Instant::now() + patience;
+        let (field, bytes) = size(prompt);
+        if bytes > self.most_bytes {
+            let message = format!(
+                "the prompt has {bytes} bytes; a context of {} tokens holds {} at the very most: shorten it",
+                self.model.config().context_tokens,
+                self.most_bytes
+            );
+            return Err(invalid(field, message));
+        }
+        if bytes <= SHORT_BYTES {
+            return encode(&self.model, &self.name, prompt);
+        }
+        let place = timeout_at(give_up_at, self.places.acquire())
+            .await
+            .map_err(expired)?;
+        let (model, name, prompt) = (Arc::clone(&self.model), self.name.clone(), prompt.clone());
+        let encoding = tokio::task::spawn_blocking(move || encode(&model, &name, &prompt));
+        let encoded = timeout_at(give_up_at, encoding).await.map_err(expired)?;
+        drop(place);
+        encoded.map_err(|error| SubmitError::Internal {
+            message: error.to_string(),
+        })?
+    }
+}
+
+/// The field that a prompt came in, and the length of its text.
+fn size(prompt: &Prompt) -> (&'static str, usize) {
+    match prompt {
+        Prompt::Chat(messages) => (
+            "messages",
+            messages.iter().map(|message| message.content.len()).sum(),
+        ),
+        Prompt::Text(text) => ("prompt", text.len()),
+        // No text to encode: what is too long is seen by its count.
+        Prompt::Tokens(_) => ("prompt", 0),
+    }
+}
+
+fn encode(model: &Model, name: &str, prompt: &Prompt) -> Result<Vec<u32>, SubmitError> {
+    let tokenizer = model.tokenizer();
+    let (field, _) = size(prompt);
+    let tokens = match prompt {
+        Prompt::Chat(messages) => tokenizer.encode(&render(model, name, messages)?, true),
+        Prompt::Text(text) => tokenizer.encode_prompt(text),
+        Prompt::Tokens(tokens) => {
+            let vocabulary = tokenizer.vocabulary();
+            if let Some(token) = tokens.iter().find(|token| **token as usize >= vocabulary) {
+                return Err(invalid(
+                    field,
+                    format!("token {token} is outside the vocabulary of {vocabulary} tokens"),
+                ));
+            }
+            Ok(tokens.clone())
+        }
+    };
+    let tokens = tokens.map_err(|error| invalid(field, error.to_string()))?;
+    if tokens.is_empty() {
+        return Err(invalid(
+            field,
+            "the prompt is empty: give at least one token".to_owned(),
+        ));
+    }
+    let prompt_tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+    let context_tokens = model.config().context_tokens;
+    if prompt_tokens >= context_tokens {
+        return Err(SubmitError::PromptTooLong {
+            prompt_tokens,
+            context_tokens,
+        });
+    }
+    Ok(tokens)
+}
+
+fn render(model: &Model, name: &str, messages: &[Message]) -> Result<String, SubmitError> {
+    let Some(template) = model.template() else {
+        return Err(invalid(
+            "messages",
+            format!("`{name}` has no chat template: use /v1/completions"),
+        ));
+    };
+    let message = |message: &Message| ChatMessage {
+        role: message.role.as_str().to_owned(),
+        content: message.content.clone(),
+    };
+    let messages: Vec<ChatMessage> = messages.iter().map(message).collect();
+    template.render(&messages, true).map_err(|error| match error {
+        TemplateError::Refused(_) => invalid("messages", error.to_string()),
+        other => SubmitError::Internal {
+            message: other.to_string(),
+        },
+    })
+}
+
+fn invalid(field: &str, message: String) -> SubmitError {
+    SubmitError::Invalid {
+        param: Some(field.to_owned()),
+        message,
+    }
+}
