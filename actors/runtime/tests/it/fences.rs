@@ -36,6 +36,19 @@ async fn every_close_is_lost() {
     }
 }
 
+/// A stay that nothing else would end.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_close_is_lost_and_the_digest_closes() {
+    for setup in [Setup::mixed(), Setup::pair()] {
+        let stuck = Stuck::reach(setup, PhaseKind::Reserving, job(1, 9, 40)).await;
+        stuck.cluster.faults.set(Kind::Close, Some(Fault::Drop));
+        drop(stuck.answer);
+        stuck.cluster.quiesce().await;
+        assert!(stuck.cluster.faults.hits() > 0);
+        stuck.cluster.heal();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_proof_is_lost() {
     let cluster = Cluster::start(Setup::pair()).await;

@@ -123,5 +123,8 @@ async fn draining_workers_finish_what_they_have() {
         assert_eq!(finish(&mut stuck.answer).await, [completed(tokens)]);
         assert!(stuck.cluster.node.drain_within(crate::cluster::PATIENCE).await);
         stuck.cluster.quiesce().await;
+        stuck.cluster.node.leave().await;
+        let left = |c: &Cluster| c.gateway.workers().is_empty();
+        stuck.cluster.until("the workers have left", left).await;
     }
 }
