@@ -1,5 +1,6 @@
 //! Holds a mock's engine in a step until it is let go.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ pub(crate) struct Gate {
     /// How many more steps may pass; none: all.
     left: Mutex<Option<u64>>,
     changed: Condvar,
+    /// Engines that stand before it.
+    held: AtomicUsize,
 }
 
 impl Gate {
@@ -29,12 +32,19 @@ impl Gate {
         self.changed.notify_all();
     }
 
+    /// Whether an engine is held in a step: no order takes effect there.
+    pub(crate) fn holds(&self) -> bool {
+        *self.left.lock().unwrap() == Some(0) && self.held.load(Ordering::SeqCst) > 0
+    }
+
     fn pass(&self) {
+        self.held.fetch_add(1, Ordering::SeqCst);
         let left = self.left.lock().unwrap();
         let (mut left, _) = self
             .changed
             .wait_timeout_while(left, PATIENCE, |left| *left == Some(0))
             .unwrap();
+        self.held.fetch_sub(1, Ordering::SeqCst);
         if let Some(left) = left.as_mut() {
             *left = left.saturating_sub(1);
         }

@@ -30,6 +30,10 @@ impl Stuck {
         let room = answer.rooms()[0];
         let what = format!("the room is {phase}");
         cluster.until(&what, |c| c.is_in(room, phase)).await;
+        if matches!(phase, PhaseKind::Prefilling | PhaseKind::Decoding) {
+            let holds = |c: &Cluster| c.workers.iter().any(|worker| worker.gate.holds());
+            cluster.until("its engine is held in a step", holds).await;
+        }
         Self {
             cluster,
             answer,
