@@ -33,6 +33,7 @@ fn arming_and_disarming_are_answers() {
     table.arm(1, ms(500));
     assert!(table.disarm(2));
     assert!(!table.disarm(2));
+    assert!(table.is_watched(1) && !table.is_watched(2));
     assert_eq!(table.poll_alarm(ms(499)), None);
     assert_eq!(table.poll_alarm(ms(500)), Some(Alarm::Ask(1)));
 }
