@@ -107,6 +107,11 @@ fn counts(text: &mut Text, gateway: &GatewayHandle) {
             "Workers fenced for a lease they did not return.",
             counts.fences,
         ),
+        (
+            "innkeeper_rooms_buried_total",
+            "Rooms whose owners died again and again, until their workers were fenced.",
+            counts.buried,
+        ),
     ] {
         text.family(name, "counter", help);
         text.sample(name, &[], value);
