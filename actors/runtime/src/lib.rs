@@ -24,8 +24,8 @@ pub use clock::Clock;
 #[cfg(feature = "faults")]
 pub use gateway::Poison;
 pub use gateway::{
-    Answer, Bookkeeping, Counts, GatewayHandle, GatewaySpec, Job, Peer, Refused, RoomView, WorkerState,
-    attempt_error, labels,
+    Answer, Bookkeeping, Counts, GatewayHandle, GatewaySpec, Job, Layout, Peer, Refused, RoomView,
+    WorkerState, attempt_error, labels,
 };
 pub use node::{Node, StartError};
 pub use pool::BuildWorker;

@@ -131,6 +131,11 @@ impl Drop for Visit {
     fn drop(&mut self) {
         let status = self.status.map_or(499, |status| status.as_u16());
         let elapsed_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // Probes come every second, and are of interest only to whoever looks for them.
+        if self.path.starts_with("/health/") {
+            tracing::debug!(method = %self.method, path = %self.path, status, elapsed_ms, "answered a probe");
+            return;
+        }
         tracing::info!(request_id = %self.id, method = %self.method, path = %self.path, status, elapsed_ms, "answered");
     }
 }

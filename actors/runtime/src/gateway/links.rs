@@ -26,12 +26,30 @@ pub struct Peer {
     pub name: String,
     /// What it does.
     pub role: Role,
-    /// Names its KV layout and model: equal for all workers of a gateway.
-    pub layout_hash: u64,
+    /// Its KV layout: equal for all workers of a gateway.
+    pub layout: Layout,
     /// Its last report.
     pub stats: WorkerStats,
     /// What it held for this gateway at its last report.
     pub held: Vec<Held>,
+}
+
+/// What two workers must have in common to exchange KV blocks.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub struct Layout {
+    /// Tokens a block. Part of the hash too; here so that a difference can be named.
+    pub block_tokens: u32,
+    /// Names block shape, element type, weights and numerics.
+    pub hash: u64,
+}
+
+impl Layout {
+    fn of(hello: &Hello) -> Self {
+        Self {
+            block_tokens: hello.block_tokens,
+            hash: hello.layout_hash,
+        }
+    }
 }
 
 /// All linked workers.
@@ -66,7 +84,7 @@ impl GatewayLinks for Links {
         if hello.model != self.model {
             return Err(format!("it serves {}, this gateway {}", hello.model, self.model));
         }
-        self.board.with(|peers| same_layout(peers, hello.layout_hash))
+        self.board.with(|peers| same_layout(peers, Layout::of(hello)))
     }
 
     fn beat(&self, link: &Link<ToWorker>, n: u64) {
@@ -88,21 +106,28 @@ impl GatewayLinks for Links {
     }
 }
 
-fn same_layout(peers: &BTreeMap<LinkId, Peer>, layout_hash: u64) -> Result<(), String> {
-    match peers.values().find(|peer| peer.layout_hash != layout_hash) {
-        Some(peer) => Err(format!(
-            "its KV layout is {layout_hash:016x}, that of {} is {:016x}: block size, element type, weights and numerics must agree",
-            peer.name, peer.layout_hash
-        )),
-        None => Ok(()),
+fn same_layout(peers: &BTreeMap<LinkId, Peer>, layout: Layout) -> Result<(), String> {
+    let Some(peer) = peers.values().find(|peer| peer.layout != layout) else {
+        return Ok(());
+    };
+    let (name, other) = (&peer.name, peer.layout);
+    if other.block_tokens != layout.block_tokens {
+        let (its, theirs) = (layout.block_tokens, other.block_tokens);
+        return Err(format!(
+            "its KV blocks hold {its} tokens, those of {name} {theirs}: they must agree"
+        ));
     }
+    Err(format!(
+        "its KV layout is {:016x}, that of {name} is {:016x}: element type, weights and numerics must agree",
+        layout.hash, other.hash
+    ))
 }
 
 impl Links {
     /// Judged once more, and under the lock that makes it count: two workers may have said hello at the same time.
     fn admit(&self, link: LinkId, peer: Peer) -> Result<(), String> {
         self.board.with(|peers| {
-            same_layout(peers, peer.layout_hash)?;
+            same_layout(peers, peer.layout)?;
             peers.insert(link, peer);
             Ok(())
         })
@@ -121,11 +146,12 @@ impl Links {
             block_tokens: hello.block_tokens,
             slots: hello.slots,
         };
+        let layout = Layout::of(&hello);
         let peer = Peer {
             node,
             name: hello.node,
             role: hello.role,
-            layout_hash: hello.layout_hash,
+            layout,
             stats: WorkerStats::default(),
             held: Vec::new(),
         };
@@ -227,15 +253,20 @@ mod tests {
     use room::NodeId;
     use wire::{Role, WorkerStats};
 
-    use super::{Peer, same_layout};
+    use super::{Layout, Peer, same_layout};
 
-    fn check(others: &[u64], layout_hash: u64, fits: bool) {
-        let peer = |(number, layout_hash): (u64, &u64)| {
+    fn layout((block_tokens, hash): (u32, u64)) -> Layout {
+        Layout { block_tokens, hash }
+    }
+
+    #[track_caller]
+    fn check(others: &[(u32, u64)], new: (u32, u64), refused: Option<&str>) {
+        let peer = |(number, other): (u64, &(u32, u64))| {
             let peer = Peer {
                 node: NodeId(number),
                 name: format!("w{number}"),
                 role: Role::Mixed,
-                layout_hash: *layout_hash,
+                layout: layout(*other),
                 stats: WorkerStats::default(),
                 held: Vec::new(),
             };
@@ -248,13 +279,18 @@ mod tests {
             )
         };
         let peers: BTreeMap<_, _> = (1..).zip(others).map(peer).collect();
-        assert_eq!(same_layout(&peers, layout_hash).is_ok(), fits);
+        match (same_layout(&peers, layout(new)), refused) {
+            (Ok(()), None) => {}
+            (Err(why), Some(named)) => assert!(why.contains(named), "{why}"),
+            (other, _) => panic!("{other:?}, not {refused:?}"),
+        }
     }
 
     #[test]
     fn the_first_worker_decides_the_layout() {
-        check(&[], 7, true);
-        check(&[7, 7], 7, true);
-        check(&[7, 7], 8, false);
+        check(&[], (16, 7), None);
+        check(&[(16, 7), (16, 7)], (16, 7), None);
+        check(&[(16, 7), (16, 7)], (16, 8), Some("weights"));
+        check(&[(16, 7)], (32, 8), Some("blocks hold 32 tokens, those of w1 16"));
     }
 }

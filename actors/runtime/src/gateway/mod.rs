@@ -32,7 +32,7 @@ use room::{DeskLimits, Limits, NodeId, Span};
 pub use board::{Counts, RoomView};
 pub use handle::{Answer, Bookkeeping, GatewayHandle, Refused, WorkerState};
 pub use job::Job;
-pub use links::Peer;
+pub use links::{Layout, Peer};
 #[cfg(feature = "faults")]
 pub use request::Poison;
 pub use view::{attempt_error, labels};
