@@ -45,8 +45,7 @@ fn check_source_killed(tls: &str) {
     assert!(lost > 0, "no kill came in mid-transfer");
     let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
     peer.offer(1, &all());
-    let id = side.start(&peer.address, 1, 0, &all());
-    side.end(id).unwrap();
+    side.arrives(&peer.address, 1, &all());
     side.check(1, &all(), &all());
 }
 
@@ -75,8 +74,7 @@ fn check_reader_killed(tls: &str) {
     side.fill(99, &all());
     side.offer(99, &all());
     let reader = Side::new(tls, BLOCKS, BLOCK_BYTES);
-    let id = reader.start(&side.transfer.address(), 99, 0, &all());
-    reader.end(id).unwrap();
+    reader.arrives(&side.transfer.address(), 99, &all());
     reader.check(99, &all(), &all());
 }
 
@@ -91,8 +89,7 @@ fn check_source_stopped(tls: &str) {
     let side = Side::new(tls, BLOCKS, BLOCK_BYTES);
     let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
     peer.offer(1, &all());
-    let warm = side.start(&peer.address, 1, 0, &[0]);
-    side.end(warm).unwrap();
+    side.arrives(&peer.address, 1, &[0]);
     peer.signal(Signal::STOP);
     let id = side.start(&peer.address, 1, 0, &all());
     let why = side.end(id).unwrap_err();
@@ -108,8 +105,7 @@ fn check_source_stopped(tls: &str) {
     peer.signal(Signal::CONT);
     peer.settle();
     side.check(77, &all(), &all());
-    let again = side.start(&peer.address, 1, 0, &all());
-    side.end(again).unwrap();
+    side.arrives(&peer.address, 1, &all());
     side.check(1, &all(), &all());
 }
 
@@ -133,12 +129,10 @@ fn check_rebuilt(tls: &str) {
         assert!(side.end(id).is_err());
     }
     let reader = Side::new(tls, BLOCKS, BLOCK_BYTES);
-    let id = reader.start(&side.transfer.address(), 5, 0, &all());
-    reader.end(id).unwrap();
+    reader.arrives(&side.transfer.address(), 5, &all());
     reader.check(5, &all(), &all());
     stopped.signal(Signal::CONT);
-    let id = side.start(&stopped.address, 1, 0, &all());
-    side.end(id).unwrap();
+    side.arrives(&stopped.address, 1, &all());
     side.check(1, &all(), &all());
 }
 
@@ -249,8 +243,7 @@ fn check_cancels(tls: &str, reads: u32) {
     assert!(cancelled > 0, "no cancellation came in time");
     side.settle();
     peer.settle();
-    let id = side.start(&peer.address, 1, 0, &blocks);
-    side.end(id).unwrap();
+    side.arrives(&peer.address, 1, &blocks);
     side.check(1, &blocks, &blocks);
 }
 

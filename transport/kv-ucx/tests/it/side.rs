@@ -166,6 +166,23 @@ impl Side {
         self.wait("a read's end", |told| told.ended.remove(&id))
     }
 
+    /// Reads until it succeeds, as the owner of a room does by its next attempt: what is promised after a fault is that reading works
+    /// again, and that what failed ended, not that the first try finds a machine with time for it.
+    pub(crate) fn arrives(&self, source: &SourceAddress, seq: u64, into: &[BlockIndex]) {
+        let mut failed = Vec::new();
+        while failed.len() < 4 {
+            match self.end(self.start(source, seq, 0, into)) {
+                Ok(_) => return,
+                Err(why @ (ReadError::NoProgress { .. } | ReadError::SourceLost(_))) => {
+                    println!("a read is tried again: {why}");
+                    failed.push(why);
+                }
+                Err(why) => panic!("{why}"),
+            }
+        }
+        panic!("no try succeeded: {failed:?}");
+    }
+
     /// Asserts that `into` holds what `source` blocks were filled with for `seq`.
     pub(crate) fn check(&self, seq: u64, source: &[BlockIndex], into: &[BlockIndex]) {
         let size = self.memory.block_bytes();
