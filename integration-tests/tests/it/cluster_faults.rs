@@ -80,7 +80,7 @@ async fn a_stranger_is_refused(cluster: &mut Cluster) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     println!("a worker with other blocks: {reason}");
-    assert!(reason.contains("block size"), "{reason}");
+    assert!(reason.contains("blocks hold 32 tokens"), "{reason}");
     let told = cluster.process("gateway-0").log();
     assert!(
         told.contains("refused stranger"),
