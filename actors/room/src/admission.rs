@@ -2,13 +2,18 @@
 //!
 //! Waiting rooms are ordered by priority, then by arrival. The first that fits goes. One that does not fit is passed by
 //! later ones that do, so that a large room does not idle the workers; but only [`DeskLimits::max_passed`] times: then
-//! everybody waits for it, so that small rooms do not starve it. What frees up goes to it first all the while.
+//! everybody behind it waits for it, so that small rooms do not starve it. What frees up goes to it first all the while.
+//! Nobody waits for a room that none of the workers that take rooms could serve even when empty. And a room that
+//! would hold up others is not choosy any more: it takes a worker that it avoided before.
+//!
+//! Priority is strict, and waiting does not raise it: as long as rooms of a higher one take all there is, one of a lower
+//! gets nothing, is told so at its own queue deadline, and may come again. Aging would make that limit a guess.
 //!
 //! The queue is bounded and refuses by type (INV-09). How long a room may wait is the room's own deadline: the desk
 //! knows no time but the grace for an absent worker.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::{Bid, Credit, Priority};
 use crate::config::DeskLimits;
@@ -147,12 +152,6 @@ impl Desk {
         self.workers_changed(now);
     }
 
-    /// A worker's link is silent, though not yet for as long as its lease: nothing new goes there for now.
-    pub fn suspect(&mut self, now: Time, node: NodeId, suspected: bool) {
-        self.placement.suspect(node, suspected);
-        self.workers_changed(now);
-    }
-
     /// The next decision. Call until `None` after every change and every timeout.
     pub fn poll_verdict(&mut self, now: Time) -> Option<Verdict> {
         if self.poll_timeout().is_some_and(|at| at <= now) {
@@ -199,12 +198,15 @@ impl Desk {
 
     /// The first in the queue that fits, or that never will.
     fn search(&mut self, now: Time) -> Option<Verdict> {
+        let nobody = BTreeSet::new();
         let spares = self.placement.spares();
         let mut found = None;
         let mut passed = Vec::new();
         for (place, waiting) in self.queue.iter().take(self.limits.scan_rooms) {
             let need = Need::of(&waiting.bid, &self.limits);
-            if let Some(route) = self.placement.route(&spares, need, &waiting.bid) {
+            let is_next = waiting.passed >= self.limits.max_passed;
+            let avoid = if is_next { &nobody } else { &waiting.bid.avoid };
+            if let Some(route) = self.placement.route(&spares, need, avoid) {
                 found = Some((*place, need, Some(route)));
                 break;
             }
@@ -212,7 +214,7 @@ impl Desk {
                 found = Some((*place, need, None));
                 break;
             }
-            if waiting.passed >= self.limits.max_passed {
+            if is_next && self.placement.could_fit(need) {
                 break;
             }
             passed.push(*place);
@@ -228,7 +230,7 @@ impl Desk {
         };
         for place in passed {
             if let Some(waiting) = self.queue.get_mut(&place) {
-                waiting.passed += 1;
+                waiting.passed = waiting.passed.saturating_add(1);
             }
         }
         self.placement.promise(attempt, route, need, now);

@@ -118,6 +118,6 @@ pub struct Bid {
     pub positions: u32,
     /// Positions at most.
     pub max_positions: u32,
-    /// Workers that failed the room: taken only if there is no other.
+    /// Workers that failed the room: taken only if no other could serve it, or if the room would hold up others.
     pub avoid: BTreeSet<NodeId>,
 }

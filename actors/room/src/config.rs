@@ -11,8 +11,8 @@ pub struct Limits {
     pub reserve: Span,
     /// How long a prefill may compute nothing new. Not a bound on the length of a prompt.
     pub prefill_stall: Span,
-    /// How long a pull may bring nothing new.
-    pub pull_stall: Span,
+    /// How long a pull may take. Longer than the transfer's own deadline for lack of progress, which ends one that is stuck.
+    pub pull: Span,
     /// How long decode may send no new token.
     pub token_stall: Span,
     /// How many attempts at one room may fail by a fault before the room does.
@@ -40,7 +40,7 @@ impl Default for Limits {
             queue: Span::from_millis(10_000),
             reserve: Span::from_millis(2_000),
             prefill_stall: Span::from_millis(10_000),
-            pull_stall: Span::from_millis(5_000),
+            pull: Span::from_millis(10_000),
             token_stall: Span::from_millis(10_000),
             max_faults: 4,
             requeue_first: Span::from_millis(25),

@@ -60,7 +60,6 @@ pub(crate) struct Worker {
     pub(crate) spec: WorkerSpec,
     pub(crate) advert: Advert,
     pub(crate) advert_at: Time,
-    pub(crate) suspected: bool,
     pub(crate) promises: BTreeMap<Attempt, Promise>,
 }
 
@@ -82,7 +81,8 @@ pub(crate) struct Need {
     prompt: u32,
     /// At decode: and the part of the answer that is promised for.
     promised: u32,
-    /// At decode: what the pool must be able to hold.
+    /// What the pool must be able to hold. At prefill too: an answer that is evicted or migrated near its end is
+    /// computed again up to there.
     most: u32,
 }
 
@@ -109,13 +109,12 @@ impl Worker {
             spec,
             advert,
             advert_at: now,
-            suspected: false,
             promises: BTreeMap::new(),
         }
     }
 
     pub(crate) fn takes_rooms(&self) -> bool {
-        !self.advert.draining && !self.suspected
+        !self.advert.draining
     }
 
     /// The lesser of two views: the pool less all promises of our own; and what was advertised less the promises
@@ -169,11 +168,12 @@ impl Spare {
 
     /// Whether it can do its role's part of it.
     pub(crate) fn fits(&self, need: Need) -> bool {
-        match self.role {
+        let part = match self.role {
             Role::Prefill => self.takes_prefill(need),
             Role::Decode => self.takes_decode(need),
             Role::Mixed => self.takes_prefill(need) && self.takes_decode(need),
-        }
+        };
+        part && self.blocks_for(need.most) <= self.pool
     }
 
     fn takes_prefill(&self, need: Need) -> bool {
@@ -181,8 +181,7 @@ impl Spare {
     }
 
     fn takes_decode(&self, need: Need) -> bool {
-        let could = self.blocks_for(need.most) <= self.pool;
-        could && self.slots > 0 && self.blocks_for(need.promised) <= self.blocks
+        self.slots > 0 && self.blocks_for(need.promised) <= self.blocks
     }
 
     pub(crate) fn promise(&self, need: Need, prefill: bool, decode: bool, at: Time) -> Promise {

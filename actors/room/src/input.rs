@@ -74,7 +74,7 @@ pub enum Report {
     },
     /// It does not grant what was asked; it holds nothing for the attempt.
     Refused(Refusal),
-    /// It is further: prefill in computing, decode in pulling.
+    /// Prefill is further with the prompt.
     Progress {
         /// How many positions are done.
         positions: u32,

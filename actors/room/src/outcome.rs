@@ -45,7 +45,8 @@ pub enum Failure {
     NoWorker,
     /// The queue is full: nothing was started.
     QueueFull,
-    /// No credit came before the queue's deadline: nothing was started.
+    /// No credit came before the queue's deadline, or none that its worker stood by: the client has nothing yet, and may
+    /// come again.
     NoCredit,
     /// Every attempt failed; the last one so.
     Attempts(AttemptError),
@@ -103,12 +104,4 @@ pub enum Refusal {
     Stale,
     /// The message does not fit the state of the attempt here.
     OutOfOrder,
-}
-
-impl Refusal {
-    /// Whether asking again later, or elsewhere, can help.
-    #[must_use]
-    pub fn is_transient(self) -> bool {
-        !matches!(self, Self::TooLarge)
-    }
 }

@@ -1,11 +1,11 @@
 //! The workers as a gateway's desk knows them, and which of them takes a room.
 //!
 //! A room goes either to one mixed worker or to a prefill and a decode worker; of those with credit, to the least
-//! loaded. Workers that have failed the room are taken only if no other could ever serve it.
+//! loaded. Workers that have failed the room are left out as long as others could serve it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::command::{Bid, Credit};
+use crate::command::Credit;
 use crate::config::DeskLimits;
 use crate::credit::{Advert, Need, Promise, Role, Spare, Worker, WorkerSpec};
 use crate::id::{Attempt, NodeId};
@@ -21,8 +21,6 @@ pub struct WorkerView {
     pub spec: WorkerSpec,
     /// What it last said.
     pub advert: Advert,
-    /// Its link is suspiciously silent: nothing new goes there.
-    pub suspected: bool,
     /// Attempts that have credit here.
     pub attempts: usize,
     /// Blocks promised to them.
@@ -50,20 +48,14 @@ impl Placement {
         self.workers.insert(node, Worker::new(spec, now));
     }
 
-    pub(crate) fn down(&mut self, node: NodeId) -> bool {
-        self.workers.remove(&node).is_some()
+    pub(crate) fn down(&mut self, node: NodeId) {
+        self.workers.remove(&node);
     }
 
     pub(crate) fn advertise(&mut self, node: NodeId, advert: Advert, now: Time) {
         if let Some(worker) = self.workers.get_mut(&node) {
             worker.advert = advert;
             worker.advert_at = now;
-        }
-    }
-
-    pub(crate) fn suspect(&mut self, node: NodeId, suspected: bool) {
-        if let Some(worker) = self.workers.get_mut(&node) {
-            worker.suspected = suspected;
         }
     }
 
@@ -114,24 +106,34 @@ impl Placement {
             .collect()
     }
 
+    /// Whether some way through the workers that take rooms would do, were they empty.
+    pub(crate) fn could_fit(&self, need: Need) -> bool {
+        best_route(&self.empties(), need, &BTreeSet::new()).is_some()
+    }
+
+    /// Every worker that takes rooms, as if it held nothing.
+    fn empties(&self) -> BTreeMap<NodeId, Spare> {
+        let taking = self.workers.iter().filter(|(_, worker)| worker.takes_rooms());
+        taking.map(|(node, worker)| (*node, worker.empty())).collect()
+    }
+
     /// Where it goes, if there is credit for it.
-    pub(crate) fn route(&self, spares: &BTreeMap<NodeId, Spare>, need: Need, bid: &Bid) -> Option<Route> {
-        best_route(spares, need, &self.shunned(spares, need, &bid.avoid))
+    pub(crate) fn route(
+        &self,
+        spares: &BTreeMap<NodeId, Spare>,
+        need: Need,
+        avoid: &BTreeSet<NodeId>,
+    ) -> Option<Route> {
+        best_route(spares, need, &self.shunned(need, avoid))
     }
 
     /// Those of `avoid` that are left out: all, if a way remains without them; else those whose part another
     /// worker can take.
-    fn shunned(
-        &self,
-        taking: &BTreeMap<NodeId, Spare>,
-        need: Need,
-        avoid: &BTreeSet<NodeId>,
-    ) -> BTreeSet<NodeId> {
+    fn shunned(&self, need: Need, avoid: &BTreeSet<NodeId>) -> BTreeSet<NodeId> {
         if avoid.is_empty() {
             return BTreeSet::new();
         }
-        let empty = |node: &NodeId| Some((*node, self.workers.get(node)?.empty()));
-        let empties: BTreeMap<_, _> = taking.keys().filter_map(empty).collect();
+        let empties = self.empties();
         if best_route(&empties, need, avoid).is_some() {
             return avoid.clone();
         }
@@ -155,7 +157,8 @@ impl Placement {
         }
     }
 
-    /// Positions of the longest sequence that some way through the workers can hold.
+    /// Positions of the longest sequence that some way through the workers can hold. A pair holds what both can: see
+    /// [`Need`].
     pub(crate) fn longest(&self) -> Option<u32> {
         let of = |role| {
             let those = self.workers.values().filter(move |w| w.spec.role == role);
@@ -163,8 +166,9 @@ impl Placement {
                 .map(|w| w.spec.blocks.saturating_mul(w.spec.block_tokens))
                 .max()
         };
-        let pair = of(Role::Prefill).and(of(Role::Decode));
-        pair.max(of(Role::Mixed))
+        let pair = of(Role::Prefill).zip(of(Role::Decode));
+        pair.map(|(prefill, decode)| prefill.min(decode))
+            .max(of(Role::Mixed))
     }
 
     pub(crate) fn views(&self) -> Vec<WorkerView> {
@@ -173,7 +177,6 @@ impl Placement {
             node: *node,
             spec: w.spec,
             advert: w.advert,
-            suspected: w.suspected,
             attempts: w.promises.len(),
             promised_blocks: sum(w, |p| p.blocks),
             prefills: sum(w, |p| p.prefills),

@@ -49,10 +49,4 @@ impl Restarts {
         self.failures.push_back(now);
         Restart::After(pause.min(self.within))
     }
-
-    /// Failures that still count.
-    #[must_use]
-    pub fn recent(&self, now: Time) -> usize {
-        self.failures.iter().filter(|at| now - **at < self.within).count()
-    }
 }

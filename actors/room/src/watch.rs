@@ -86,12 +86,6 @@ impl<K: Copy + Ord> WatchTable<K> {
         self.order.first().map(|(at, _)| *at)
     }
 
-    /// Whether the owner of `key` was asked and has not answered yet.
-    #[must_use]
-    pub fn is_asked(&self, key: K) -> bool {
-        self.watched.get(&key).is_some_and(|watched| watched.asked)
-    }
-
     /// Whether `key` is in the table.
     #[must_use]
     pub fn is_watched(&self, key: K) -> bool {

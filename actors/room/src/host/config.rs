@@ -20,15 +20,15 @@ pub struct HostSpec {
 
 /// How long a stay may remain in each phase, and how much is remembered.
 ///
-/// These are a second line: the owner's deadlines are shorter, and a stay is also dropped by its owner's digest and by
-/// the end of its owner's link.
+/// These are a second line, to be set longer than the owner's [`Limits`](crate::Limits) for the same wait; a stay is also
+/// dropped by its owner's digest and by the end of its owner's link.
 #[derive(Clone, Eq, PartialEq, Debug)]
 pub struct HostLimits {
     /// Prefilling without a computed position.
     pub prefill_no_progress: Span,
-    /// From the offer until the owner releases it.
+    /// From the offer until the owner releases it: the whole pull, as its source sees it.
     pub published: Span,
-    /// A whole pull. The transfer's own deadline for lack of progress is far shorter.
+    /// The whole pull, as its destination sees it. The transfer's own deadline for lack of progress is far shorter.
     pub pull: Span,
     /// Decoding without a token.
     pub stall: Span,
@@ -45,10 +45,10 @@ pub struct HostLimits {
 impl Default for HostLimits {
     fn default() -> Self {
         Self {
-            prefill_no_progress: Span::from_millis(10_000),
-            published: Span::from_millis(30_000),
-            pull: Span::from_millis(30_000),
-            stall: Span::from_millis(10_000),
+            prefill_no_progress: Span::from_millis(12_000),
+            published: Span::from_millis(12_000),
+            pull: Span::from_millis(12_000),
+            stall: Span::from_millis(12_000),
             proof_retry: Span::from_millis(1_000),
             grace: Span::from_millis(500),
             tombstones: 4_096,

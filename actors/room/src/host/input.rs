@@ -38,10 +38,9 @@ pub enum HostInput {
         /// What it did.
         event: EngineInput,
     },
-    /// The engine thread is gone: it touches no block any more, and every sequence in it is lost.
+    /// The engine thread is gone: it touches no block any more, and every sequence in it is lost. So is the worker: a new
+    /// engine comes with a new incarnation, which has a host of its own.
     EngineDown,
-    /// The engine (a new one) takes sequences.
-    EngineUp,
     /// The KV transfer did something for an attempt.
     Transfer {
         /// Whose blocks.
@@ -51,8 +50,6 @@ pub enum HostInput {
     },
     /// The worker takes no new attempt from now on; those here go on.
     Drain,
-    /// The worker takes new attempts again.
-    Undrain,
 }
 
 /// What an owner wants of an attempt.

@@ -70,8 +70,8 @@ pub struct Host {
     transitions: VecDeque<StayTransition>,
     counters: HostCounters,
     arrivals: u64,
+    /// No new attempts: it is being drained, or its engine is gone.
     draining: bool,
-    engine_up: bool,
 }
 
 impl Host {
@@ -89,7 +89,6 @@ impl Host {
             counters: HostCounters::default(),
             arrivals: 0,
             draining: false,
-            engine_up: true,
         }
     }
 
@@ -101,10 +100,8 @@ impl Host {
             HostInput::GatewayLost { gateway } => self.on_gateway_lost(now, gateway),
             HostInput::Engine { attempt, event } => self.on_engine(now, attempt, event),
             HostInput::EngineDown => self.on_engine_down(now),
-            HostInput::EngineUp => self.engine_up = true,
             HostInput::Transfer { attempt, event } => self.on_transfer(now, attempt, event),
             HostInput::Drain => self.draining = true,
-            HostInput::Undrain => self.draining = false,
         }
         self.serve_wants(now);
     }
@@ -190,7 +187,7 @@ impl Host {
             .sum()
     }
 
-    /// Whether new attempts are refused because the worker is being drained.
+    /// Whether new attempts are refused: the worker is being drained, or its engine is gone.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining

@@ -62,7 +62,7 @@ impl Host {
         if job.positions == 0 || job.positions > job.max_positions {
             return Err(Refusal::OutOfOrder);
         }
-        if self.draining || !self.engine_up {
+        if self.draining {
             return Err(Refusal::Draining);
         }
         let ask = self.ask(job, first);

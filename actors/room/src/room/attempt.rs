@@ -35,6 +35,10 @@ impl Room {
 
     /// Credit is here: credit before work, so decode is asked first.
     pub(super) fn admit(&mut self, now: Time, route: Route) {
+        let Phase::Queued(queued) = &self.phase else {
+            return;
+        };
+        let credit_by = queued.deadline;
         for worker in route.workers() {
             self.legs.push(Leg {
                 worker,
@@ -45,7 +49,11 @@ impl Room {
         let deadline = Deadline::after(now, self.limits.reserve);
         self.enter(
             now,
-            Phase::Reserving(Reserving { deadline, route }),
+            Phase::Reserving(Reserving {
+                deadline,
+                credit_by,
+                route,
+            }),
             Why::Admitted,
         );
         self.send(now, route.decode, Order::Reserve(self.work()));
@@ -111,18 +119,12 @@ impl Room {
     }
 
     /// The next generation. After a fault it asks at once; after a lack of credit it pauses, so that a worker
-    /// that is full is not asked in a circle. An answer that the client has begun to read waits as long as the request
-    /// may take: it is not told to come again.
+    /// that is full is not asked in a circle.
     fn requeue(&mut self, now: Time, error: AttemptError) {
         self.close_current_legs(now);
         self.generation = self.generation.next();
         let pause_until = (!error.is_fault()).then(|| now + self.next_pause());
-        let wait = if self.delivered > 0 {
-            self.spec.deadline - now
-        } else {
-            self.limits.queue
-        };
-        let deadline = Deadline::after(now, wait);
+        let deadline = self.next_credit_by(now, error);
         self.enter(
             now,
             Phase::Queued(Queued {
@@ -136,6 +138,16 @@ impl Room {
         }
     }
 
+    /// How long the next attempt may wait for credit. One that was only refused has waited all the while. An answer that
+    /// the client has begun to read waits as long as the request may take: it is not told to come again.
+    fn next_credit_by(&self, now: Time, error: AttemptError) -> Deadline {
+        match &self.phase {
+            _ if self.delivered > 0 => Deadline::after(now, self.spec.deadline - now),
+            Phase::Reserving(p) if !error.is_fault() => p.credit_by,
+            _ => Deadline::after(now, self.limits.queue),
+        }
+    }
+
     fn next_pause(&mut self) -> Span {
         let doublings = self.refusals.min(32);
         self.refusals = self.refusals.saturating_add(1);
@@ -143,9 +155,13 @@ impl Room {
         pause.min(self.limits.requeue_max)
     }
 
-    /// Fixes the outcome, answers at once, and begins to drain. The only place where an outcome is set.
+    /// Fixes the outcome, answers at once, and begins to drain. The only place where an outcome is set; a second one
+    /// changes nothing (INV-03).
     pub(super) fn settle(&mut self, now: Time, outcome: Outcome) {
         debug_assert!(self.outcome.is_none(), "a second outcome");
+        if self.outcome.is_some() {
+            return;
+        }
         self.outcome = Some(outcome);
         self.outbox.command(Command::Answer(outcome));
         if let Phase::Queued(Queued {

@@ -11,10 +11,8 @@
 use crate::command::Order;
 use crate::config::Limits;
 use crate::id::{Generation, NodeId};
+use crate::room::deadline::SHORTEST;
 use crate::time::{Span, Time};
-
-/// No pause is shorter, whatever the limits say: what is due again at once is due for ever.
-const SHORTEST: Span = Span::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Leg {
@@ -60,10 +58,6 @@ pub(super) enum Due {
 }
 
 impl Leg {
-    pub(super) fn is_open(&self) -> bool {
-        matches!(self.state, LegState::Open)
-    }
-
     /// When something is due next.
     pub(super) fn timer(&self) -> Option<Time> {
         match &self.state {

@@ -119,16 +119,8 @@ impl Room {
         if route.is_mixed() {
             return self.begin_decode(now, route.decode, Why::FirstToken);
         }
-        let deadline = Deadline::after(now, self.limits.pull_stall);
-        self.enter(
-            now,
-            Phase::Pulling(Pulling {
-                deadline,
-                route,
-                arrived: 0,
-            }),
-            Why::Published,
-        );
+        let deadline = Deadline::after(now, self.limits.pull);
+        self.enter(now, Phase::Pulling(Pulling { deadline, route }), Why::Published);
         self.send(now, route.decode, Order::Pull { from: route.prefill });
     }
 
@@ -152,16 +144,13 @@ impl Room {
         self.fail_attempt(now, worker, AttemptError::Refused(why));
     }
 
-    /// Progress counts only where something new is done.
+    /// Progress counts only where something new is done, and there is no more of it than there are positions.
     fn progress(&mut self, now: Time, positions: u32) {
+        let positions = positions.min(self.work().positions);
         match &mut self.phase {
             Phase::Prefilling(p) if positions > p.computed => {
                 p.computed = positions;
                 p.deadline = Deadline::after(now, self.limits.prefill_stall);
-            }
-            Phase::Pulling(p) if positions > p.arrived => {
-                p.arrived = positions;
-                p.deadline = Deadline::after(now, self.limits.pull_stall);
             }
             _ => self.count_stale(),
         }
@@ -212,10 +201,13 @@ impl Room {
         if !matches!(self.phase(), PhaseKind::Prefilling | PhaseKind::Decoding) {
             return self.count_stale();
         }
-        if total.min(self.spec.max_new) == self.delivered {
-            self.settle(now, Outcome::Completed(finish));
-        } else {
-            self.fail_attempt(now, worker, AttemptError::Gap);
+        let is_whole = total.min(self.spec.max_new) == self.delivered;
+        // What was cut off ended by its length, whatever its worker says.
+        let is_cut = total > self.spec.max_new;
+        match is_whole {
+            true if is_cut => self.settle(now, Outcome::Completed(Finish::Length)),
+            true => self.settle(now, Outcome::Completed(finish)),
+            false => self.fail_attempt(now, worker, AttemptError::Gap),
         }
     }
 

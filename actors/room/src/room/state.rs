@@ -16,6 +16,8 @@ pub(super) struct Queued {
 #[derive(Debug)]
 pub(super) struct Reserving {
     pub(super) deadline: Deadline,
+    /// When the wait for credit ends. A grant that is refused is none: the wait goes on where it was.
+    pub(super) credit_by: Deadline,
     pub(super) route: Route,
 }
 
@@ -35,8 +37,6 @@ pub(super) struct Prefilling {
 pub(super) struct Pulling {
     pub(super) deadline: Deadline,
     pub(super) route: Route,
-    /// Positions arrived, as last reported.
-    pub(super) arrived: u32,
 }
 
 #[derive(Debug)]

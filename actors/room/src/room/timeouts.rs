@@ -45,7 +45,8 @@ impl Room {
             .is_some_and(|deadline| deadline.has_passed(now));
         match &mut self.phase {
             Phase::Queued(_) if passed => {
-                let failure = self.last_error.map_or(Failure::NoCredit, Failure::Attempts);
+                let fault = self.last_error.filter(|error| error.is_fault());
+                let failure = fault.map_or(Failure::NoCredit, Failure::Attempts);
                 self.settle(now, Outcome::Failed(failure));
             }
             Phase::Queued(Queued { pause_until, .. }) if pause_until.is_some_and(|at| at <= now) => {

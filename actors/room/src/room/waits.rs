@@ -7,7 +7,7 @@ use crate::room::Room;
 use crate::room::leg::LegState;
 use crate::room::spec::{LegView, RoomSpec};
 use crate::room::state::Phase;
-use crate::time::{Span, Time};
+use crate::time::Time;
 
 /// What a room waits for.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
@@ -81,12 +81,6 @@ impl Room {
         self.entered
     }
 
-    /// How old it is.
-    #[must_use]
-    pub fn age(&self, now: Time) -> Span {
-        now - self.born
-    }
-
     /// The current attempt.
     #[must_use]
     pub fn generation(&self) -> Generation {
@@ -122,7 +116,7 @@ impl Room {
         })
     }
 
-    /// Every worker that may hold a lease, and for which attempt.
+    /// Every worker that may hold a lease, and for which attempt. A digest lists those that were not told to close.
     #[must_use]
     pub fn legs(&self) -> Vec<LegView> {
         let view = |leg: &super::Leg| {
@@ -140,14 +134,6 @@ impl Room {
         let mut legs: Vec<_> = self.legs.iter().filter_map(view).collect();
         legs.sort_unstable();
         legs
-    }
-
-    /// The workers that are to keep the current attempt: what goes into their digests.
-    pub fn wanted_at(&self) -> impl Iterator<Item = (NodeId, Generation)> {
-        self.legs
-            .iter()
-            .filter(|leg| leg.is_open())
-            .map(|leg| (leg.worker, leg.generation))
     }
 
     /// What it waits for.

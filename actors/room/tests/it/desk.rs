@@ -15,6 +15,13 @@ const P2: NodeId = NodeId(12);
 const D1: NodeId = NodeId(21);
 const D2: NodeId = NodeId(22);
 const M1: NodeId = NodeId(31);
+const M2: NodeId = NodeId(32);
+
+const DRAINING: Advert = Advert {
+    available_blocks: 100,
+    free_slots: 4,
+    draining: true,
+};
 
 fn attempt(seq: u64) -> Attempt {
     Attempt {
@@ -182,23 +189,10 @@ fn an_advertisement_counts_against_all_but_what_it_cannot_know() {
 }
 
 #[test]
-fn a_draining_or_silent_worker_takes_nothing_new() {
+fn a_draining_worker_takes_nothing_new() {
     let mut desk = desk(&[M1]);
-    desk.suspect(ms(1), M1, true);
+    desk.advertise(ms(1), M1, DRAINING);
     desk.enqueue(bid(0, 16)).unwrap();
-    assert_eq!(granted(&mut desk), [0; 0]);
-    desk.suspect(ms(1), M1, false);
-    assert_eq!(granted(&mut desk), [0]);
-    desk.advertise(
-        ms(1),
-        M1,
-        Advert {
-            available_blocks: 100,
-            free_slots: 4,
-            draining: true,
-        },
-    );
-    desk.enqueue(bid(1, 16)).unwrap();
     assert_eq!(granted(&mut desk), [0; 0]);
 }
 
@@ -298,6 +292,73 @@ fn small_rooms_pass_a_large_one_but_not_for_ever() {
     assert_eq!(granted(&mut desk), [2, 3, 4], "then they wait for the large one");
     desk.give_back(attempt(0), M1, Credit::All);
     assert_eq!(granted(&mut desk), [1, 5, 6, 7, 8, 9]);
+}
+
+/// What could only go to a worker that takes nothing new is passed for as long as it waits.
+#[test]
+fn nobody_waits_for_a_room_that_could_not_be_served_anyhow() {
+    let limits = DeskLimits {
+        max_passed: 1,
+        ..DeskLimits::default()
+    };
+    let mut desk = Desk::new(limits, ms(0));
+    desk.worker_up(ms(0), M1, spec(Role::Mixed));
+    let large = WorkerSpec {
+        blocks: 1_000,
+        ..spec(Role::Mixed)
+    };
+    desk.worker_up(ms(0), M2, large);
+    desk.advertise(ms(0), M2, DRAINING);
+    desk.enqueue(bid(0, 5_000)).unwrap();
+    for seq in 1..5 {
+        desk.enqueue(bid(seq, 16)).unwrap();
+    }
+    assert_eq!(granted(&mut desk), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_room_that_would_hold_up_others_is_not_choosy() {
+    let limits = DeskLimits {
+        max_passed: 1,
+        ..DeskLimits::default()
+    };
+    let mut desk = Desk::new(limits, ms(0));
+    for node in [M1, M2] {
+        desk.worker_up(ms(0), node, spec(Role::Mixed));
+    }
+    let full = Advert {
+        available_blocks: 0,
+        ..DRAINING
+    };
+    desk.advertise(
+        ms(1),
+        M2,
+        Advert {
+            draining: false,
+            ..full
+        },
+    );
+    let avoid = BTreeSet::from([M1]);
+    desk.enqueue(Bid { avoid, ..bid(0, 16) }).unwrap();
+    assert_eq!(granted(&mut desk), [0; 0], "nobody is held up");
+    for seq in 1..3 {
+        desk.enqueue(bid(seq, 16)).unwrap();
+    }
+    assert_eq!(granted(&mut desk), [1, 0, 2]);
+}
+
+/// An answer that is evicted or migrated near its end is computed again up to there.
+#[test]
+fn what_could_not_be_computed_again_is_too_large() {
+    let mut desk = desk(&[D1]);
+    let small = WorkerSpec {
+        blocks: 10,
+        ..spec(Role::Prefill)
+    };
+    desk.worker_up(ms(0), P1, small);
+    assert_eq!(desk.longest_sequence(), Some(160));
+    assert_eq!(desk.enqueue(bid(0, 144)), Ok(()));
+    assert_eq!(desk.enqueue(bid(1, 145)), Err(Failure::TooLarge));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use room::{EngineInput, Finish, FromOwner, HostInput, TransferInput};
 
-use crate::host_kit::{FIRST_TOKEN, Worker, attempt, job};
+use crate::host_kit::{FIRST_TOKEN, Worker, at, attempt, job};
 
 const LAST_TOKEN: EngineInput = EngineInput::Sampled {
     count: 1,
@@ -277,20 +277,35 @@ fn refusals_name_their_reason() {
         &w.owner(attempt(6, 1), FromOwner::Reserve(job(12, 3))),
         &["tell 6#1: Refused NoSlot"],
     );
+    check(
+        &w.engine(attempt(5, 1), FIRST_TOKEN),
+        &["tell 5#1: Tokens 1 from 0", "offer 5#1 [11]"],
+    );
+    check(
+        &w.owner(attempt(7, 1), FromOwner::Reserve(job(13, 3))),
+        &["tell 7#1: Refused NoBlocks"],
+    );
     w.feed(HostInput::Drain);
     check(
         &w.owner(attempt(7, 1), FromOwner::Reserve(job(13, 3))),
         &["tell 7#1: Refused Draining"],
     );
-    check(
-        &w.engine(attempt(5, 1), FIRST_TOKEN),
-        &["tell 5#1: Tokens 1 from 0", "offer 5#1 [11]"],
-    );
-    w.feed(HostInput::Undrain);
-    check(
-        &w.owner(attempt(7, 1), FromOwner::Reserve(job(13, 3))),
-        &["tell 7#1: Refused NoBlocks"],
-    );
+}
+
+/// Whatever progress it makes, and whatever its owner says.
+#[test]
+fn a_stay_ends_with_its_request() {
+    let mut w = Worker::new(true);
+    let a = attempt(1, 1);
+    w.owner(a, FromOwner::Reserve(job(7, 8)));
+    w.owner(a, FromOwner::Prefill(job(7, 8)));
+    while w.phase(a) != "Closing" {
+        w.now = w.now + room::Span::from_millis(500);
+        w.engine(a, FIRST_TOKEN);
+        w.host.handle_timeout(w.now);
+        assert!(w.now <= at(60_500), "the request's deadline, and the grace");
+    }
+    assert_eq!(w.now, at(60_500));
 }
 
 #[test]
@@ -385,11 +400,6 @@ fn the_end_of_the_engine_ends_what_counted_on_it() {
     check(
         &w.owner(attempt(5, 1), FromOwner::Reserve(job(9, 8))),
         &["tell 5#1: Refused Draining"],
-    );
-    w.feed(HostInput::EngineUp);
-    check(
-        &w.owner(attempt(5, 1), FromOwner::Reserve(job(9, 8))),
-        &["tell 5#1: Reserved, 0 cached"],
     );
 }
 

@@ -52,8 +52,8 @@ pub(crate) enum Op {
     Transfer(Attempt, TransferInput),
     /// A report that nothing led to.
     Stray(Attempt, EngineInput),
-    EngineRestarts,
-    Drain(bool),
+    EngineDown,
+    Drain,
     Pass(u64),
 }
 
@@ -88,13 +88,11 @@ impl World {
                     self.feed(HostInput::Engine { attempt, event });
                 }
             }
-            Op::EngineRestarts => {
+            Op::EngineDown => {
                 self.at_work.retain(|(_, hold), _| *hold != Hold::Engine);
                 self.feed(HostInput::EngineDown);
-                self.feed(HostInput::EngineUp);
             }
-            Op::Drain(true) => self.feed(HostInput::Drain),
-            Op::Drain(false) => self.feed(HostInput::Undrain),
+            Op::Drain => self.feed(HostInput::Drain),
             Op::Pass(millis) => {
                 self.now = self.now + Span::from_millis(millis);
                 self.host.handle_timeout(self.now);

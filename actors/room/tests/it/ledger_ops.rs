@@ -104,6 +104,24 @@ fn a_held_block_is_nobodys_until_the_last_proof() {
     );
 }
 
+/// Who holds it only reads it, so it can be read by others too; but it cannot be emptied.
+#[test]
+fn a_held_block_with_a_name_is_shared() {
+    let mut ledger = Ledger::new(3, 16);
+    ledger.grant(attempt(1, 1), &ask(2, &[10])).unwrap();
+    ledger.complete(attempt(1, 1), 1);
+    assert!(ledger.hold(attempt(1, 1), Hold::Offer));
+    ledger.close(attempt(1, 1));
+    check(&ledger, [1, 0, 0, 2]);
+    let shared = ledger.grant(attempt(2, 1), &ask(2, &[10])).unwrap();
+    assert_eq!((shared.blocks[0], shared.cached), (BlockId(0), 1));
+    check(&ledger, [0, 2, 0, 1]);
+    ledger.close(attempt(2, 1));
+    check(&ledger, [1, 0, 0, 2]);
+    ledger.release(attempt(1, 1), Hold::Offer);
+    check(&ledger, [2, 0, 1, 0]);
+}
+
 #[test]
 fn a_closed_lease_can_neither_grow_nor_be_held_nor_name_its_contents() {
     let mut ledger = Ledger::new(4, 16);

@@ -44,7 +44,7 @@ fn the_request_deadline_ends_every_phase_on_time() {
         let mut limits = Limits::default();
         let long = Span::from_millis(3_600_000);
         (limits.queue, limits.reserve, limits.prefill_stall) = (long, long, long);
-        (limits.pull_stall, limits.token_stall) = (long, long);
+        (limits.pull, limits.token_stall) = (long, long);
         let mut room = Room::new(ROOM, SPEC, &limits, ms(0));
         advance(&mut room, phase, PAIR, ms(0));
         commands(&mut room);
@@ -145,6 +145,39 @@ fn progress_moves_the_deadline_and_repetition_does_not() {
     assert_eq!(room.waits_for(), waits);
 }
 
+/// So many times at most is a deadline moved by progress.
+#[test]
+fn there_is_no_more_progress_than_there_are_positions() {
+    let mut room = room_in(PhaseKind::Prefilling, PAIR);
+    tell(&mut room, ms(1), PREFILL, Report::Progress { positions: 9_999 });
+    let armed = room.deadline();
+    tell(&mut room, ms(2), PREFILL, Report::Progress { positions: 10_000 });
+    assert_eq!((room.deadline(), room.stale_inputs()), (armed, 1));
+}
+
+#[test]
+fn limits_of_zero_keep_nobody_busy() {
+    let zero = Span::default();
+    let limits = Limits {
+        queue: zero,
+        reserve: zero,
+        close_first: zero,
+        close_max: zero,
+        drain_overdue: zero,
+        drain_fence: zero,
+        drain_max: zero,
+        ..Limits::default()
+    };
+    let mut room = Room::new(ROOM, SPEC, &limits, ms(0));
+    advance(&mut room, PhaseKind::Reserving, PAIR, ms(0));
+    room.handle_input(ms(0), Input::Abort(AbortBy::ClientGone));
+    for _ in 0..10 {
+        let at = room.poll_timeout().unwrap();
+        room.handle_timeout(at);
+        assert!(room.poll_timeout() > Some(at), "due again at once");
+    }
+}
+
 #[test]
 fn a_migrated_answer_goes_on_where_it_was() {
     let mut room = room_in(PhaseKind::Decoding, PAIR);
@@ -216,6 +249,15 @@ fn never_success_over_a_gap() {
 }
 
 #[test]
+fn what_was_cut_off_ended_by_its_length() {
+    let mut room = room_in(PhaseKind::Decoding, PAIR);
+    tell(&mut room, ms(1), DECODE, Report::Tokens { from: 1, count: 9 });
+    let finish = Finish::Stop;
+    tell(&mut room, ms(1), DECODE, Report::Finished { finish, total: 10 });
+    assert_eq!(room.outcome(), Some(Outcome::Completed(Finish::Length)));
+}
+
+#[test]
 fn whole_but_for_the_word_that_it_is() {
     let mut room = room_in(PhaseKind::Decoding, PAIR);
     tell(&mut room, ms(1), DECODE, Report::Tokens { from: 1, count: 7 });
@@ -242,11 +284,11 @@ fn faults_are_bounded() {
 }
 
 #[test]
-fn lack_of_credit_pauses_and_is_bounded_by_the_deadline_alone() {
+fn a_grant_that_is_refused_does_not_stop_the_clock_of_the_queue() {
     let mut room = new_room();
     let mut now = ms(0);
     let mut pauses = Vec::new();
-    while room.outcome().is_none() {
+    let answered = loop {
         advance(&mut room, PhaseKind::Reserving, PAIR, now);
         tell(&mut room, now, DECODE, Report::Refused(Refusal::NoBlocks));
         let WaitsFor::Pause { until } = room.waits_for() else {
@@ -260,11 +302,25 @@ fn lack_of_credit_pauses_and_is_bounded_by_the_deadline_alone() {
             if bid.attempt.generation == room.generation()))
         );
         now = until;
-        room.handle_timeout(now);
-    }
+        let said = idle(&mut room, now);
+        if let Some((at, _)) = said.iter().find(|(_, c)| matches!(c, Command::Answer(_))) {
+            break *at;
+        }
+    };
     assert_eq!(pauses[..8], [25, 50, 100, 200, 400, 800, 1_000, 1_000]);
-    assert!(pauses.len() > 50, "{}", pauses.len());
-    assert_eq!(room.outcome(), Some(Outcome::Expired(PhaseKind::Queued)));
+    assert_eq!(room.outcome(), Some(Outcome::Failed(Failure::NoCredit)));
+    assert_eq!(answered, ms(10_000), "the queue's deadline");
+}
+
+#[test]
+fn a_wait_for_credit_after_a_fault_names_the_fault() {
+    let mut room = room_in(PhaseKind::Prefilling, PAIR);
+    let failed = Report::Failed(AttemptError::EngineFailed);
+    tell(&mut room, ms(5_000), PREFILL, failed);
+    let said = idle(&mut room, ms(15_000));
+    let failure = Failure::Attempts(AttemptError::EngineFailed);
+    let answer = Command::Answer(Outcome::Failed(failure));
+    assert!(said.contains(&(ms(15_000), answer)), "its own wait: {said:?}");
 }
 
 #[test]
@@ -293,8 +349,6 @@ fn the_legs_of_a_failed_attempt_are_drained_beside_the_next() {
         legs,
         [(PREFILL, 1, Some(1)), (DECODE, 1, Some(1)), (DECODE, 2, None)]
     );
-    let wanted: Vec<_> = room.wanted_at().collect();
-    assert_eq!(wanted, [(DECODE, Generation(2))]);
 
     let old = |report| Input::FromWorker {
         worker: DECODE,

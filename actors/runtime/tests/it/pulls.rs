@@ -39,7 +39,7 @@ async fn a_pull_fails() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pull_never_starts() {
     let mut setup = Setup::pair();
-    setup.limits.pull_stall = Span::from_millis(300);
+    setup.limits.pull = Span::from_millis(300);
     check(setup, Fault::HoldStart).await;
 }
 
@@ -47,7 +47,7 @@ async fn a_pull_never_starts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pull_never_ends() {
     let mut setup = Setup::pair();
-    setup.limits.pull_stall = Span::from_millis(300);
+    setup.limits.pull = Span::from_millis(300);
     check(setup, Fault::HoldEnd).await;
 }
 

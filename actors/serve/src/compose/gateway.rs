@@ -136,7 +136,7 @@ fn limits(config: &Config) -> Limits {
         queue: Span::from_millis(limits.queue_ms),
         reserve: Span::from_millis(limits.reserve_ms),
         prefill_stall: Span::from_millis(limits.prefill_stall_ms),
-        pull_stall: Span::from_millis(limits.pull_ms),
+        pull: Span::from_millis(limits.pull_ms),
         token_stall: Span::from_millis(limits.decode_stall_ms),
         max_faults: limits.attempts,
         // A dead link is found as such first.

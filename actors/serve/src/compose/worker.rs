@@ -148,6 +148,7 @@ fn host_limits(config: &Config) -> HostLimits {
     let behind = |ms: u64| Span::from_millis(ms.saturating_add(config.mesh.lease_ms));
     HostLimits {
         prefill_no_progress: behind(config.limits.prefill_stall_ms),
+        published: behind(config.limits.pull_ms),
         pull: behind(config.limits.pull_ms),
         stall: behind(config.limits.decode_stall_ms),
         ..HostLimits::default()

@@ -108,10 +108,11 @@ impl World {
         for node in nodes {
             let mut open = Vec::new();
             for guest in &self.guests {
-                let wanted = guest.room.wanted_at().filter(|(worker, _)| *worker == node);
-                open.extend(wanted.map(|(_, generation)| Attempt {
+                let legs = guest.room.legs().into_iter();
+                let wanted = legs.filter(|leg| leg.worker == node && leg.told_to_close.is_none());
+                open.extend(wanted.map(|leg| Attempt {
                     room: guest.room.id(),
-                    generation,
+                    generation: leg.generation,
                 }));
             }
             let n = self.heartbeats;
