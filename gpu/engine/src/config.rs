@@ -3,7 +3,7 @@
 /// Limits of one engine. Zeros are taken for ones.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub struct EngineConfig {
-    /// Tokens a step aims at: one for every decoding sequence, the rest for prefill (at least one, so that prefill never starves).
+    /// Tokens a step aims at: one for every decoding sequence, the rest for prefill (a quarter in any case, so that it never starves).
     pub step_tokens: u32,
     /// Prefill tokens of one sequence in one step. An abort takes effect within one step, so this bounds its delay.
     pub chunk_tokens: u32,

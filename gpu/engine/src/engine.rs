@@ -6,14 +6,12 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::backend::Backend;
 use crate::config::EngineConfig;
 use crate::event::{Command, DownReason, EngineEvent, StepReport};
 use crate::interrupt::Watch;
-use crate::load::{Gauges, Load};
 use crate::scheduler::{Scheduler, StepPlan};
 
 /// A scheduler and the backend it feeds.
@@ -23,7 +21,6 @@ pub struct Engine {
     scheduler: Scheduler,
     /// The backend, or why it is gone.
     backend: Result<Box<dyn Backend>, DownReason>,
-    gauges: Arc<Gauges>,
     watch: Arc<Watch>,
     clock: Clock,
 }
@@ -47,7 +44,6 @@ impl Engine {
         Self {
             scheduler,
             backend: Ok(backend),
-            gauges: Arc::default(),
             watch,
             clock,
         }
@@ -58,7 +54,7 @@ impl Engine {
         if let Err(why) = &self.backend {
             return Some(EngineEvent::Down { why: why.clone() });
         }
-        let answer = match command {
+        match command {
             Command::Start(spec) => {
                 let key = spec.key;
                 self.scheduler
@@ -77,9 +73,7 @@ impl Engine {
                 Some(EngineEvent::Stopped { key })
             }
             Command::Shutdown => Some(self.fall(DownReason::Shutdown)),
-        };
-        self.measure();
-        answer
+        }
     }
 
     /// Runs one step. `None` when there is nothing to say: no sequence can run, and none newly wants blocks.
@@ -101,7 +95,6 @@ impl Engine {
         Some(match self.run(&plan) {
             Ok(mut report) => {
                 report.micros = micros((self.clock)().saturating_sub(began));
-                self.count(&report);
                 EngineEvent::Step(report)
             }
             Err(why) => self.fall(why),
@@ -121,6 +114,7 @@ impl Engine {
             .map_err(|error| DownReason::Backend(error.to_string()))?;
         // A finished step without samples looks the same; computing it again is harmless.
         if interrupted && sampled.is_empty() {
+            self.scheduler.abandon(plan);
             return Ok(StepReport::default());
         }
         self.scheduler
@@ -134,18 +128,8 @@ impl Engine {
         self.backend.is_err()
     }
 
-    /// Its figures.
-    #[must_use]
-    pub fn load(&self) -> Load {
-        self.gauges.read()
-    }
-
     pub(crate) fn watch(&self) -> Arc<Watch> {
         Arc::clone(&self.watch)
-    }
-
-    pub(crate) fn gauges(&self) -> Arc<Gauges> {
-        Arc::clone(&self.gauges)
     }
 
     /// Gets rid of the backend, so that nothing of it runs any more when `Down` is said.
@@ -158,32 +142,6 @@ impl Engine {
             );
         }
         EngineEvent::Down { why }
-    }
-
-    fn count(&self, report: &StepReport) {
-        let steps = if report.batch == 0 {
-            &self.gauges.abandoned_steps
-        } else {
-            &self.gauges.steps
-        };
-        steps.fetch_add(1, Relaxed);
-        self.gauges
-            .computed_tokens
-            .fetch_add(u64::from(report.step_tokens), Relaxed);
-        self.gauges
-            .sampled_tokens
-            .fetch_add(report.tokens.len() as u64, Relaxed);
-        self.gauges.busy_micros.fetch_add(report.micros, Relaxed);
-        self.measure();
-    }
-
-    fn measure(&self) {
-        self.gauges
-            .sequences
-            .store(self.scheduler.sequences() as u64, Relaxed);
-        self.gauges
-            .backlog_tokens
-            .store(self.scheduler.backlog_tokens() as u64, Relaxed);
     }
 }
 

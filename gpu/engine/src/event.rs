@@ -37,7 +37,7 @@ pub enum EngineEvent {
         /// The sequence.
         key: SequenceKey,
     },
-    /// The sequence was not taken in, or was thrown out for a block that is not of this pool.
+    /// The sequence was not taken in, or was thrown out for a block that is not of this pool. None of this key is in the engine now.
     Refused {
         /// The sequence.
         key: SequenceKey,
@@ -60,8 +60,8 @@ pub enum DownReason {
     /// The backend reported an error.
     #[error("{0}")]
     Backend(String),
-    /// A step panicked.
-    #[error("a step panicked: {0}")]
+    /// A step panicked, or whoever was told of one.
+    #[error("the engine panicked: {0}")]
     Panic(String),
 }
 

@@ -1,13 +1,15 @@
 //! Abandoning a step whose work nobody wants any more.
 //!
 //! A step may take a second of prefill on a slow device. When the sequences that make up at least half of it are stopped meanwhile,
-//! the step is abandoned: nothing of it is booked, and the next one is planned without them. The rest loses less than is saved, and
-//! loses it once for each stop at most, so a storm of aborts cannot hold the engine up.
+//! the step is abandoned: nothing of it is booked, and the next one is planned without them. The rest loses less than is saved. Nobody
+//! loses two steps in a row, or a storm of aborts would hold up those who stay: what remains of an abandoned step is *owed* its next
+//! one, which is then abandoned only if all of it is stopped.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::scheduler::StepPlan;
+use crate::scheduler::{Part, StepPlan};
 use crate::sequence::SequenceKey;
 
 /// A flag that a backend looks at during a step, for example between layers.
@@ -27,7 +29,7 @@ impl Interrupt {
 }
 
 /// Sees every stop when it is queued, and decides whether the step in progress is worth its while. Shared by the engine and its
-/// handle; its lock is held for a few instructions only, never across a step.
+/// handle; its lock is held for one look at the step's parts, never across a step.
 pub(crate) struct Watch {
     interrupt: Interrupt,
     state: Mutex<State>,
@@ -35,24 +37,26 @@ pub(crate) struct Watch {
 
 #[derive(Default)]
 struct State {
-    /// The parts of the step in progress: whose, and how many tokens.
-    parts: Vec<(SequenceKey, u32)>,
+    /// Of the step in progress.
+    parts: Vec<Part>,
     /// Stops that are queued and not applied yet. As bounded as the command queue.
-    stops: Vec<SequenceKey>,
+    stops: BTreeSet<SequenceKey>,
 }
 
 impl State {
-    /// Whether at least half of the step's tokens are not wanted any more.
+    /// Whether at least half of the step's tokens are not wanted any more, and none of the rest are owed.
     fn is_futile(&self) -> bool {
-        let tokens = |wanted: &dyn Fn(SequenceKey) -> bool| -> u64 {
-            self.parts
-                .iter()
-                .filter(|(key, _)| wanted(*key))
-                .map(|&(_, tokens)| u64::from(tokens))
-                .sum()
-        };
-        let all = tokens(&|_| true);
-        all > 0 && 2 * tokens(&|key| self.stops.contains(&key)) >= all
+        let (mut wanted, mut unwanted) = (0, 0);
+        for part in &self.parts {
+            if self.stops.contains(&part.key) {
+                unwanted += u64::from(part.tokens);
+            } else if part.owed {
+                return false;
+            } else {
+                wanted += u64::from(part.tokens);
+            }
+        }
+        unwanted > 0 && unwanted >= wanted
     }
 }
 
@@ -67,24 +71,20 @@ impl Watch {
     /// A stop is about to be queued.
     pub(crate) fn stop_queued(&self, key: SequenceKey) {
         let mut state = self.state();
-        state.stops.push(key);
-        if state.is_futile() {
+        if state.stops.insert(key) && state.is_futile() {
             self.interrupt.set(true);
         }
     }
 
     /// A stop has been applied, or could not be queued.
     pub(crate) fn stop_settled(&self, key: SequenceKey) {
-        let mut state = self.state();
-        if let Some(at) = state.stops.iter().position(|&stop| stop == key) {
-            state.stops.swap_remove(at);
-        }
+        self.state().stops.remove(&key);
     }
 
     /// A step begins. It may be futile already.
     pub(crate) fn begin(&self, plan: &StepPlan) {
         let mut state = self.state();
-        state.parts = plan.parts().iter().map(|part| (part.key, part.tokens)).collect();
+        state.parts = plan.parts().to_vec();
         self.interrupt.set(state.is_futile());
     }
 
@@ -146,6 +146,22 @@ mod tests {
     fn a_stop_queued_before_the_step_counts() {
         check(&[10, 10], &[1], &[], true);
         check(&[1, 1, 1, 1], &[3], &[0], true);
+    }
+
+    #[test]
+    fn what_is_owed_is_computed_unless_nobody_wants_it() {
+        let check = |stops: &[u64], expected: bool| {
+            let watch = Watch::new(Interrupt::default());
+            let mut parts = plan(&[10, 10, 100]).parts().to_vec();
+            parts[1].owed = true;
+            watch.begin(&StepPlan::of(parts));
+            stops.iter().for_each(|&key| watch.stop_queued(SequenceKey(key)));
+            assert_eq!(watch.end(), expected, "{stops:?}");
+        };
+        check(&[2], false);
+        check(&[0, 2], false);
+        check(&[1, 2], true);
+        check(&[0, 1, 2], true);
     }
 
     #[test]

@@ -27,13 +27,6 @@ pub fn block_hashes(tokens: &[Token], block_tokens: usize, salt: u64) -> Vec<Blo
         .collect()
 }
 
-/// How many leading blocks of a sequence of `tokens` tokens may be taken from a cache: the last token must always be computed, since
-/// its logits give the next one, and it must not be written into a block that others share.
-#[must_use]
-pub fn reusable_blocks(tokens: usize, block_tokens: usize) -> usize {
-    tokens.saturating_sub(1) / block_tokens.max(1)
-}
-
 fn root(block_tokens: usize, salt: u64) -> BlockHash {
     let mut hash = Sha256::new();
     hash.update(b"innkeeper kv block 1");

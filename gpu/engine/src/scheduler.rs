@@ -1,11 +1,11 @@
 //! The batch scheduler, sans-IO: which tokens of which sequences make up the next step.
 //!
 //! Call in this order, over and over: `add`, `grow`, `stop` as commands come; `next_step`; `slices`, which the backend computes;
-//! `complete` with what it sampled. Between two steps no sequence is being computed, so a stop takes effect at once.
+//! `complete` with what it sampled, or `abandon`. Between two steps no sequence is being computed, so a stop takes effect at once.
 //!
 //! * Continuous batching: every decoding sequence gets one token in every step.
-//! * Chunked prefill: what is left of the step's budget goes to sequences that have more to compute, in order of priority and
-//!   arrival, a bounded chunk each.
+//! * Chunked prefill: what is left of the step's budget, and in any case a share of it, goes to sequences that have more to compute, in
+//!   order of priority and arrival, a bounded chunk each. So neither long prompts nor many answers hold the others up.
 //! * A sequence without a free position in its block table waits; it asked for a block before it came to that.
 
 mod plan;
@@ -19,6 +19,9 @@ use crate::event::{StepReport, TokenEvent};
 use crate::pool::PoolShape;
 use crate::sequence::{Refusal, SequenceKey, SequenceSpec};
 use running::{Order, Running};
+
+/// The part of a step's budget that prefill has in any case: one in so many.
+const PREFILL_SHARE: usize = 4;
 
 /// The scheduler of one engine.
 pub struct Scheduler {
@@ -48,8 +51,11 @@ impl Scheduler {
     /// Takes a sequence in.
     ///
     /// # Errors
-    /// When it is malformed, or the engine is full. Nothing changes then.
+    /// When it is malformed, or the engine is full. No sequence of its key is in the engine then: one that was is taken out too.
     pub fn add(&mut self, mut spec: SequenceSpec) -> Result<(), Refusal> {
+        if self.stop(spec.key) {
+            return Err(Refusal::DuplicateKey);
+        }
         self.check(&spec)?;
         let room = self.model.context_tokens as usize - spec.tokens.len();
         spec.max_new = spec.max_new.min(u32::try_from(room).unwrap_or(u32::MAX));
@@ -93,9 +99,9 @@ impl Scheduler {
             .filter(|sequence| sequence.is_decoding() && sequence.runnable(block_tokens) > 0)
             .map(|sequence| part(sequence, 1))
             .collect();
-        let mut budget = (self.config.step_tokens as usize)
-            .saturating_sub(parts.len())
-            .max(1);
+        let whole = self.config.step_tokens as usize;
+        let share = (whole / PREFILL_SHARE).max(1);
+        let mut budget = whole.saturating_sub(parts.len()).max(share);
         for sequence in self.running.iter().filter(|sequence| !sequence.is_decoding()) {
             let tokens = sequence
                 .runnable(block_tokens)
@@ -150,6 +156,15 @@ impl Scheduler {
         Ok(report)
     }
 
+    /// A step was given up, and nothing of it counts. Whoever is still there owns the next one: it is not given up again for others.
+    pub fn abandon(&mut self, plan: &StepPlan) {
+        for part in &plan.parts {
+            if let Some(at) = self.at(part.order) {
+                self.running[at].owed = true;
+            }
+        }
+    }
+
     /// Wants that have not been reported yet. Part of `complete`'s report; to be called when no step can run.
     #[must_use]
     pub fn take_wants(&mut self) -> Vec<(SequenceKey, u32)> {
@@ -165,16 +180,6 @@ impl Scheduler {
     #[must_use]
     pub fn sequences(&self) -> usize {
         self.running.len()
-    }
-
-    /// Tokens that are known but not computed, of sequences that are not decoding yet.
-    #[must_use]
-    pub fn backlog_tokens(&self) -> usize {
-        self.running
-            .iter()
-            .filter(|sequence| !sequence.is_decoding())
-            .map(Running::pending)
-            .sum()
     }
 
     fn advance(&mut self, at: usize, part: &Part, sampled: Option<Sampled>, report: &mut StepReport) {
@@ -212,9 +217,7 @@ impl Scheduler {
         let (context, vocabulary) = (self.model.context_tokens, self.model.vocabulary);
         let computed = spec.computed as usize;
         let stranger = spec.tokens.iter().copied().find(|&token| token >= vocabulary);
-        if self.find(spec.key).is_some() {
-            Err(Refusal::DuplicateKey)
-        } else if self.running.len() >= self.config.max_sequences as usize {
+        if self.running.len() >= self.config.max_sequences as usize {
             Err(Refusal::Full {
                 max: self.config.max_sequences,
             })
@@ -286,6 +289,7 @@ fn part(sequence: &Running, tokens: usize) -> Part {
         // A part is at most a chunk, which is a `u32`.
         tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
         samples: tokens == sequence.pending(),
+        owed: sequence.owed,
         order: sequence.order,
     }
 }

@@ -51,8 +51,8 @@ pub enum Refusal {
         /// The limit.
         max: u32,
     },
-    /// The key was used twice. The sequence that has it goes on: this refusal is about the second one only.
-    #[error("a sequence with this key is running already")]
+    /// The key was used twice. Neither sequence is in the engine now: a refusal is proof of that, whichever of the two it is about.
+    #[error("a sequence with this key was running already; both are out")]
     DuplicateKey,
     /// There is nothing to compute.
     #[error("a sequence needs at least one token")]

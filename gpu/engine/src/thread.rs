@@ -15,7 +15,6 @@ use crate::config::EngineConfig;
 use crate::engine::{Engine, panic_text};
 use crate::event::{Command, DownReason, EngineEvent};
 use crate::interrupt::Watch;
-use crate::load::{Gauges, Load};
 
 /// Receives the engine's events, on the engine's thread. Must not block: the next step waits for it.
 pub type EventSink = Arc<dyn Fn(EngineEvent) + Send + Sync>;
@@ -46,7 +45,6 @@ pub struct EngineHandle {
     ending: Arc<AtomicBool>,
     /// Disconnected when the thread has ended.
     ended: Receiver<()>,
-    gauges: Arc<Gauges>,
     watch: Arc<Watch>,
 }
 
@@ -57,7 +55,7 @@ pub struct EngineHandle {
 pub fn start(backend: Box<dyn Backend>, config: EngineConfig, sink: EventSink) -> io::Result<EngineHandle> {
     let config = config.at_least_one();
     let engine = Engine::new(backend, config);
-    let (gauges, watch) = (engine.gauges(), engine.watch());
+    let watch = engine.watch();
     let (commands, queue) = bounded(config.command_queue as usize);
     let (alive, ended) = bounded(0);
     let ending = Arc::new(AtomicBool::new(false));
@@ -71,7 +69,6 @@ pub fn start(backend: Box<dyn Backend>, config: EngineConfig, sink: EventSink) -
         commands,
         ending,
         ended,
-        gauges,
         watch,
     })
 }
@@ -116,18 +113,6 @@ impl EngineHandle {
         }
     }
 
-    /// The engine's figures.
-    #[must_use]
-    pub fn load(&self) -> Load {
-        self.gauges.read()
-    }
-
-    /// Commands waiting for the end of the current step.
-    #[must_use]
-    pub fn queued(&self) -> usize {
-        self.commands.len()
-    }
-
     fn end(&self) {
         self.ending.store(true, Ordering::Release);
         // Wakes an idle engine. A full queue needs no waking, and a closed one has ended.
@@ -141,12 +126,14 @@ impl Drop for EngineHandle {
     }
 }
 
-/// The thread's whole life. The engine is gone when `Down` is said.
-fn live(engine: Engine, queue: Receiver<Command>, ending: &AtomicBool, sink: EventSink) {
-    let why = match catch_unwind(AssertUnwindSafe(|| serve(engine, &queue, ending, &sink))) {
+/// The thread's whole life. The backend is gone when `Down` is said.
+fn live(mut engine: Engine, queue: Receiver<Command>, ending: &AtomicBool, sink: EventSink) {
+    let why = match catch_unwind(AssertUnwindSafe(|| serve(&mut engine, &queue, ending, &sink))) {
         Ok(why) => why,
         Err(panic) => DownReason::Panic(panic_text(panic.as_ref())),
     };
+    // However it ended: the backend goes now, in the engine's care, and not while a panic unwinds.
+    engine.apply(Command::Shutdown);
     // From here on nobody can send: a command is either answered by this `Down` or refused.
     drop(queue);
     match &why {
@@ -162,7 +149,12 @@ fn live(engine: Engine, queue: Receiver<Command>, ending: &AtomicBool, sink: Eve
 }
 
 /// Serves commands and runs steps until the engine goes down; says why. Every event but `Down` goes to the sink.
-fn serve(mut engine: Engine, queue: &Receiver<Command>, ending: &AtomicBool, sink: &EventSink) -> DownReason {
+fn serve(
+    engine: &mut Engine,
+    queue: &Receiver<Command>,
+    ending: &AtomicBool,
+    sink: &EventSink,
+) -> DownReason {
     loop {
         // At most one queue's worth, so that a flood of commands cannot keep steps from running.
         for _ in 0..queue.capacity().unwrap_or(1) {
@@ -176,7 +168,6 @@ fn serve(mut engine: Engine, queue: &Receiver<Command>, ending: &AtomicBool, sin
             }
         }
         if ending.load(Ordering::Acquire) {
-            engine.apply(Command::Shutdown);
             return DownReason::Shutdown;
         }
         let event = engine.step();

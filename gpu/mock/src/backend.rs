@@ -21,16 +21,6 @@ pub fn no_sleep() -> Sleep {
     Arc::new(|_| {})
 }
 
-/// Puts the thread to sleep.
-#[must_use]
-pub fn thread_sleep() -> Sleep {
-    Arc::new(|span| {
-        if !span.is_zero() {
-            std::thread::sleep(span);
-        }
-    })
-}
-
 /// A mock: see the crate's documentation.
 pub struct MockBackend {
     config: MockConfig,

@@ -10,6 +10,6 @@ mod canary;
 mod config;
 mod pattern;
 
-pub use backend::{MockBackend, Sleep, no_sleep, thread_sleep};
+pub use backend::{MockBackend, Sleep, no_sleep};
 pub use canary::{Canary, Foreign};
 pub use config::{Answer, END_TOKEN, Faults, Latency, MockConfig, OnForeign, Verify};

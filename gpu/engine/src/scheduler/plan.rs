@@ -21,6 +21,8 @@ pub struct Part {
     pub tokens: u32,
     /// Whether its next token is sampled.
     pub samples: bool,
+    /// Its last step was abandoned for others' sake: this one must not be.
+    pub owed: bool,
     pub(super) order: Order,
 }
 
@@ -54,6 +56,7 @@ impl Part {
             key,
             tokens,
             samples: false,
+            owed: false,
             order: (0, key.0),
         }
     }

@@ -14,6 +14,8 @@ pub(super) struct Running {
     computed: usize,
     /// Length of the block table once every want reported so far is answered.
     asked: usize,
+    /// Its last step was abandoned.
+    pub(super) owed: bool,
 }
 
 impl Running {
@@ -24,6 +26,7 @@ impl Running {
             order: (spec.priority, arrival),
             computed: (spec.computed as usize).min(last),
             asked: spec.blocks.len(),
+            owed: false,
             spec,
         }
     }
@@ -94,6 +97,7 @@ impl Running {
     /// `tokens` more tokens have been computed.
     pub(super) fn advance(&mut self, tokens: usize) {
         self.computed += tokens;
+        self.owed = false;
         debug_assert!(self.computed <= self.spec.tokens.len());
     }
 

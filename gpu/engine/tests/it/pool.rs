@@ -75,6 +75,26 @@ fn bytes_land_where_they_are_put() {
     }
 }
 
+#[test]
+fn neighbours_are_touched_by_threads_at_the_same_time() {
+    // A transfer writes one block while the engine is in the next: no byte of a copy lies outside of its block.
+    let pool = KvPool::new(SHAPE).unwrap();
+    let work = |block: u32| {
+        for round in 0..200_u8 {
+            let fill = vec![round ^ u8::try_from(block).unwrap(); pool.block_bytes()];
+            let mut found = vec![0; pool.block_bytes()];
+            pool.write_from(block, 0, &fill).unwrap();
+            pool.read_into(block, 0, &mut found).unwrap();
+            assert_eq!(found, fill, "block {block}, round {round}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for block in 0..SHAPE.blocks {
+            scope.spawn(move || work(block));
+        }
+    });
+}
+
 /// Neither read nor written, and the error says what was asked.
 #[track_caller]
 fn check_outside(block: u32, offset: usize, len: usize) {

@@ -1,6 +1,6 @@
 //! Names of prefix blocks.
 
-use engine::prefix::{block_hashes, reusable_blocks};
+use engine::prefix::block_hashes;
 use proptest::prelude::*;
 
 #[test]
@@ -19,13 +19,6 @@ fn salts_and_block_sizes_share_nothing() {
     let plain = block_hashes(&[9; 8], 4, 0);
     for other in [block_hashes(&[9; 8], 4, 1), block_hashes(&[9; 8], 2, 0)] {
         assert!(other.iter().all(|hash| !plain.contains(hash)));
-    }
-}
-
-#[test]
-fn the_last_token_is_never_reused() {
-    for (tokens, expected) in [(0, 0), (1, 0), (16, 0), (17, 1), (32, 1), (33, 2)] {
-        assert_eq!(reusable_blocks(tokens, 16), expected, "{tokens} tokens");
     }
 }
 

@@ -23,13 +23,13 @@ fn malformed_sequences() {
         tokens: 8,
     };
     check(|spec| spec.prompt_tokens = 9, longer);
-    check(
-        |spec| spec.tokens = vec![1; 400],
-        Refusal::TooLong {
-            tokens: 400,
-            context: 400,
-        },
-    );
+    for tokens in [400, 401] {
+        let context = 400;
+        check(
+            |spec| spec.tokens = vec![1; tokens],
+            Refusal::TooLong { tokens, context },
+        );
+    }
     check(
         |spec| spec.tokens[3] = 50,
         Refusal::UnknownToken {
@@ -67,13 +67,24 @@ fn malformed_sequences() {
 }
 
 #[test]
-fn a_second_use_of_a_key_and_a_sequence_too_many() {
+fn a_refusal_is_proof_that_no_sequence_of_the_key_is_in() {
+    // Its owner takes the blocks back; the sequence that had the key before must not go on in them.
+    for again in [spec(1, 3, 1), spec(1, 0, 0)] {
+        let mut world = World::new(EngineConfig::default());
+        world.add(spec(1, 8, 4), 12);
+        assert_eq!(world.scheduler.add(again), Err(Refusal::DuplicateKey));
+        assert_eq!(world.scheduler.sequences(), 0);
+        assert_eq!(world.scheduler.next_step(), None);
+    }
+}
+
+#[test]
+fn a_sequence_too_many() {
     let mut world = World::new(EngineConfig {
         max_sequences: 2,
         ..EngineConfig::default()
     });
     world.add(spec(1, 8, 4), 12);
-    assert_eq!(world.scheduler.add(spec(1, 3, 1)), Err(Refusal::DuplicateKey));
     world.add(spec(2, 8, 4), 12);
     assert_eq!(world.scheduler.add(spec(3, 3, 1)), Err(Refusal::Full { max: 2 }));
     world.drain();

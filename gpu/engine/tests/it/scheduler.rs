@@ -65,6 +65,41 @@ fn prefill_goes_on_when_decoding_takes_the_whole_budget() {
 }
 
 #[test]
+fn a_quarter_of_a_step_is_for_prefill_however_many_decode() {
+    let mut world = World::new(EngineConfig {
+        max_sequences: 40,
+        ..CONFIG
+    });
+    for key in 1..=30 {
+        world.add(spec(key, 1, 50), 60);
+    }
+    world.step();
+    world.add(spec(31, 20, 50), 80);
+    let (plan, _) = world.step().unwrap();
+    let prefill = plan.parts().last().unwrap();
+    assert_eq!((plan.parts().len(), prefill.key.0, prefill.tokens), (31, 31, 2));
+}
+
+#[test]
+fn whoever_lost_a_step_is_owed_the_next_one() {
+    let mut world = World::new(CONFIG);
+    world.add(spec(1, 3, 50), 40);
+    world.add(spec(2, 20, 50), 40);
+    let owed = |world: &World| -> Vec<(u64, bool)> {
+        let plan = world.scheduler.next_step().unwrap();
+        plan.parts().iter().map(|part| (part.key.0, part.owed)).collect()
+    };
+    assert_eq!(owed(&world), [(1, false), (2, false)]);
+    let plan = world.scheduler.next_step().unwrap();
+    world.scheduler.abandon(&plan);
+    world.stop(SequenceKey(2));
+    world.add(spec(3, 20, 50), 40);
+    assert_eq!(owed(&world), [(1, true), (3, false)]);
+    check_step(&mut world, &[(1, 3), (3, 6)]);
+    assert_eq!(owed(&world), [(1, false), (3, false)]);
+}
+
+#[test]
 fn a_sequence_without_blocks_waits_and_says_so_once() {
     let mut world = World::new(CONFIG);
     world.add(spec(1, 6, 50), BLOCK_TOKENS);
@@ -110,7 +145,7 @@ fn a_stop_takes_effect_at_the_next_step() {
     world.stop(SequenceKey(1));
     check_step(&mut world, &[(2, 1)]);
     world.stop(SequenceKey(1));
-    assert_eq!(world.scheduler.backlog_tokens(), 0);
+    assert_eq!(world.scheduler.sequences(), 1);
 }
 
 #[test]

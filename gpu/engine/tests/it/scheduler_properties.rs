@@ -48,8 +48,9 @@ fn config() -> impl Strategy<Value = EngineConfig> {
 
 /// No step is larger than its limits allow, and no sequence is in it twice.
 fn check_limits(plan: &StepPlan, config: &EngineConfig, decoding: u32) {
+    let prefill = (config.step_tokens / 4).max(1);
     assert!(
-        plan.tokens() <= config.step_tokens.max(decoding + 1),
+        plan.tokens() <= config.step_tokens.max(decoding + prefill),
         "{plan:?} of {config:?}"
     );
     assert!(

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod canary;
+mod context;
 mod drive;
 mod handover;
 mod invariance;

@@ -51,7 +51,7 @@ fn the_end_token_finishes_the_sequence() {
         (END_TOKEN, Some(FinishReason::Stop), true)
     );
     assert_eq!(last.position, 11);
-    assert_eq!(drive.engine.load().sequences, 0);
+    assert_eq!(drive.engine.step(), None, "it has left");
 }
 
 #[test]
@@ -117,7 +117,6 @@ fn a_step_takes_the_sum_of_its_parts() {
         micros.push(report.micros);
     }
     assert_eq!(micros, [1180, 1200], "two prompts of 9, then two decodes");
-    assert_eq!(engine.load().busy_micros, 2380);
 }
 
 #[test]
