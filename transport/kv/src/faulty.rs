@@ -63,11 +63,6 @@ impl<T: KvTransfer> Faulty<T> {
         Ok(Self { inner, script })
     }
 
-    /// The wrapped transfer.
-    pub fn inner(&self) -> &T {
-        &self.inner
-    }
-
     /// Applies `fault` to the `nth` read from the start, counted from 0.
     pub fn on_read(&self, nth: u64, fault: Fault) {
         self.script.state().by_read.insert(nth, fault);

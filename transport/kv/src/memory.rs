@@ -4,6 +4,9 @@ use crate::{BlockIndex, OutOfRange};
 
 /// A region of equal blocks, contiguous and block-major: block `b` is the bytes `b * block_bytes ..` from the base.
 /// The region lives, at one address, as long as the `Arc` that holds it.
+///
+/// An implementation checks bounds; it need not check who touches a block when. Whoever calls any of these must hold the block
+/// by an offer, a read or a lease, under which nobody writes it while another touches it.
 pub trait KvMemory: Send + Sync + 'static {
     /// Size of a block in bytes; never 0.
     fn block_bytes(&self) -> usize;

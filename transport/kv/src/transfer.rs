@@ -19,7 +19,8 @@ pub struct SourceAddress(pub Vec<u8>);
 
 impl fmt::Debug for SourceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SourceAddress({})", String::from_utf8_lossy(&self.0))
+        // It came from a peer, and may be on its way into a log.
+        write!(f, "SourceAddress({:?})", String::from_utf8_lossy(&self.0))
     }
 }
 
@@ -69,14 +70,14 @@ pub enum KvEvent {
     },
 }
 
-/// Receives events, on the transfer's thread or inside the call that caused them; must not block, nor call back into
-/// the transfer.
+/// Receives events, on a transfer's thread (in-process: also a reader's of the same hub) or inside the call that caused
+/// them; must not block, nor call back into the transfer.
 pub type EventSink = Arc<dyn Fn(KvEvent) + Send + Sync>;
 
 /// Counters since the start, for metrics.
 #[derive(Clone, Eq, PartialEq, Debug, Default)]
 pub struct Totals {
-    /// What carries the bytes, as in [`ReadStats::transport`]; empty before the first.
+    /// What carries the bytes, as in [`ReadStats::transport`]; empty while that is not known yet.
     pub transport: &'static str,
     /// Bytes that arrived in reads that succeeded.
     pub bytes_in: u64,

@@ -1,5 +1,7 @@
 //! One read, from look-up to end.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::{Hub, TRANSPORT, shared::Shared};
 use crate::{
     KvMemory, OutOfRange, Read, ReadError, ReadStats, Refusal, Run, TransferKey, block_checksum, coalesce,
@@ -23,7 +25,9 @@ fn pull(source: &Shared, reader: &Shared, read: &Read) -> Result<ReadStats, Read
         return Err(ReadError::Cancelled);
     }
     let runs = pin(source, reader, read).map_err(ReadError::Refused)?;
-    let result = copy_runs(source, reader, read, &runs);
+    // The pin comes off and the read ends, whatever the regions do.
+    let copied = catch_unwind(AssertUnwindSafe(|| copy_runs(source, reader, read, &runs)));
+    let result = copied.unwrap_or_else(|_| Err(ReadError::Local("the copy panicked".into())));
     let sent = result.as_ref().ok().map(|stats| (stats.bytes, stats.descriptors));
     source.unpin(read.key, sent);
     result

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -50,8 +51,10 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Hands out an event. A sink that panics costs its owner the event, and no one else the transfer: it may be running on another
+    /// worker's thread.
     pub(super) fn emit(&self, event: KvEvent) {
-        (self.sink)(event);
+        let _ = catch_unwind(AssertUnwindSafe(|| (self.sink)(event)));
     }
 
     pub(super) fn accept(&self, read: &Read) -> Result<(), KvError> {

@@ -159,37 +159,90 @@ fn every_read_of_a_dropped_reader_has_ended() {
     assert!(world.told.is_empty());
 }
 
+/// A region of which one block does not behave: what it does instead of being written.
+struct Odd(HeapMemory, u32, fn());
+
+impl KvMemory for Odd {
+    fn block_bytes(&self) -> usize {
+        self.0.block_bytes()
+    }
+    fn blocks(&self) -> u32 {
+        self.0.blocks()
+    }
+    fn base(&self) -> *mut u8 {
+        self.0.base()
+    }
+    fn read_into(&self, block: u32, offset: usize, bytes: &mut [u8]) -> Result<(), OutOfRange> {
+        self.0.read_into(block, offset, bytes)
+    }
+    fn write_from(&self, block: u32, offset: usize, bytes: &[u8]) -> Result<(), OutOfRange> {
+        if block == self.1 {
+            self.2();
+            return Ok(());
+        }
+        self.0.write_from(block, offset, bytes)
+    }
+}
+
+/// A reader with a thread of its own, whose block 4 is odd.
+fn odd_reader(world: &World, odd: fn()) -> (InProcess, Told) {
+    let told = Told::default();
+    let memory = Arc::new(Odd(HeapMemory::new(BLOCKS, BLOCK), 4, odd));
+    let reader = InProcess::spawn(&world.hub, memory, told.sink()).unwrap();
+    (reader, told)
+}
+
 #[test]
 fn what_cannot_land_is_told_from_what_did() {
-    // A region that loses writes: the block read back is not the block sent.
-    struct Lossy(HeapMemory);
-    impl KvMemory for Lossy {
-        fn block_bytes(&self) -> usize {
-            self.0.block_bytes()
-        }
-        fn blocks(&self) -> u32 {
-            self.0.blocks()
-        }
-        fn base(&self) -> *mut u8 {
-            self.0.base()
-        }
-        fn read_into(&self, block: u32, offset: usize, bytes: &mut [u8]) -> Result<(), OutOfRange> {
-            self.0.read_into(block, offset, bytes)
-        }
-        fn write_from(&self, _: u32, _: usize, _: &[u8]) -> Result<(), OutOfRange> {
-            Ok(())
-        }
+    let world = World::new(false);
+    world.offer(&[1]);
+    let (reader, told) = odd_reader(&world, || ());
+    reader.read(world.request(3, &[4])).unwrap();
+    assert_eq!(told.end_of(3), Err(ReadError::Corrupt { block: 4 }));
+}
+
+#[test]
+fn a_copy_that_panics_ends_its_read_and_nothing_else() {
+    let world = World::new(false);
+    world.offer(&[1]);
+    let (reader, told) = odd_reader(&world, || panic!("the region"));
+    for id in [0, 1] {
+        reader.read(world.request(id, &[4])).unwrap();
+        assert!(matches!(told.end_of(id), Err(ReadError::Local(_))));
     }
+    reader.read(world.request(2, &[5])).unwrap();
+    assert!(told.end_of(2).is_ok());
+    // No pin is left: a withdrawal is done at once.
+    assert_eq!(world.source.totals().sends_open, 0);
+    world.source.withdraw(KEY);
+    assert_eq!(world.source_told.next(), KvEvent::Withdrawn { key: KEY });
+    assert_eq!((reader.totals().failed, reader.totals().reads_open), (2, 0));
+}
+
+#[test]
+fn a_sink_that_panics_stops_no_later_read() {
     let world = World::new(false);
     world.offer(&[1]);
     let told = Told::default();
-    let lossy = InProcess::inline(
-        &world.hub,
-        Arc::new(Lossy(HeapMemory::new(BLOCKS, BLOCK))),
-        told.sink(),
+    let good = told.sink();
+    let sink = Arc::new(move |event| match event {
+        KvEvent::ReadEnded { id: ReadId(0), .. } => panic!("the sink"),
+        event => good(event),
+    });
+    let memory = Arc::new(HeapMemory::new(BLOCKS, BLOCK));
+    let reader = InProcess::spawn(&world.hub, memory, sink).unwrap();
+    reader.read(world.request(0, &[4])).unwrap();
+    reader.read(world.request(1, &[5])).unwrap();
+    assert!(told.end_of(1).is_ok());
+}
+
+#[test]
+fn an_address_from_a_peer_is_shown_on_one_line() {
+    let address = SourceAddress(b"inproc:1\nall is well".to_vec());
+    assert_eq!(
+        format!("{address:?}"),
+        r#"SourceAddress("inproc:1\nall is well")"#
     );
-    lossy.read(world.request(3, &[4])).unwrap();
-    assert_eq!(told.end_of(3), Err(ReadError::Corrupt { block: 4 }));
 }
 
 #[test]
