@@ -5,7 +5,8 @@
 //!
 //! * Continuous batching: every decoding sequence gets one token in every step.
 //! * Chunked prefill: what is left of the step's budget, and in any case a share of it, goes to sequences that have more to compute, in
-//!   order of priority and arrival, a bounded chunk each. So neither long prompts nor many answers hold the others up.
+//!   order of priority and arrival, a bounded chunk each, and one token at least. So neither long prompts nor many answers hold the
+//!   others up, and whoever waits for its turn is never taken for one that is stuck: deadlines measure lack of progress.
 //! * A sequence without a free position in its block table waits; it asked for a block before it came to that.
 
 mod plan;
@@ -101,16 +102,19 @@ impl Scheduler {
             .collect();
         let whole = self.config.step_tokens as usize;
         let share = (whole / PREFILL_SHARE).max(1);
-        let mut budget = whole.saturating_sub(parts.len()).max(share);
-        for sequence in self.running.iter().filter(|sequence| !sequence.is_decoding()) {
-            let tokens = sequence
-                .runnable(block_tokens)
-                .min(self.config.chunk_tokens as usize)
-                .min(budget);
-            if tokens > 0 {
-                parts.push(part(sequence, tokens));
-                budget -= tokens;
-            }
+        let budget = whole.saturating_sub(parts.len()).max(share);
+        let prefills: Vec<(&Running, usize)> = self
+            .running
+            .iter()
+            .filter(|sequence| !sequence.is_decoding())
+            .map(|sequence| (sequence, sequence.runnable(block_tokens)))
+            .filter(|(_, runnable)| *runnable > 0)
+            .collect();
+        let mut spare = budget.saturating_sub(prefills.len());
+        for (sequence, runnable) in prefills {
+            let tokens = runnable.min(self.config.chunk_tokens as usize).min(1 + spare);
+            spare -= tokens - 1;
+            parts.push(part(sequence, tokens));
         }
         (!parts.is_empty()).then_some(StepPlan { parts })
     }

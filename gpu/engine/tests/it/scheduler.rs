@@ -30,8 +30,8 @@ fn prefill_is_cut_into_chunks_and_the_budget_goes_to_the_oldest_first() {
     for key in 1..=3 {
         world.add(spec(key, 9, 50), 40);
     }
-    check_step(&mut world, &[(1, 6), (2, 4)]);
-    check_step(&mut world, &[(1, 3), (2, 5), (3, 2)]);
+    check_step(&mut world, &[(1, 6), (2, 3), (3, 1)]);
+    check_step(&mut world, &[(1, 3), (2, 6), (3, 1)]);
     // The first two decode now and are never left out; what remains is shared as before.
     check_step(&mut world, &[(1, 1), (2, 1), (3, 6)]);
 }
@@ -78,6 +78,18 @@ fn a_quarter_of_a_step_is_for_prefill_however_many_decode() {
     let (plan, _) = world.step().unwrap();
     let prefill = plan.parts().last().unwrap();
     assert_eq!((plan.parts().len(), prefill.key.0, prefill.tokens), (31, 31, 2));
+}
+
+/// Long prompts ahead of it are no reason to take it for stuck.
+#[test]
+fn a_prompt_that_waits_for_its_turn_advances_in_every_step() {
+    let mut world = World::new(CONFIG);
+    for key in 1..=4 {
+        world.add(spec(key, 60, 5), 80);
+    }
+    for _ in 0..5 {
+        check_step(&mut world, &[(1, 6), (2, 2), (3, 1), (4, 1)]);
+    }
 }
 
 #[test]

@@ -50,7 +50,8 @@ fn config() -> impl Strategy<Value = EngineConfig> {
 fn check_limits(plan: &StepPlan, config: &EngineConfig, decoding: u32) {
     let prefill = (config.step_tokens / 4).max(1);
     assert!(
-        plan.tokens() <= config.step_tokens.max(decoding + prefill),
+        plan.tokens() <= config.step_tokens.max(decoding + prefill)
+            || plan.tokens() as usize == plan.parts().len(),
         "{plan:?} of {config:?}"
     );
     assert!(
