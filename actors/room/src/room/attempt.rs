@@ -8,7 +8,7 @@ use crate::outcome::{AttemptError, Failure, Finish, Outcome, Refusal};
 use crate::room::Room;
 use crate::room::deadline::Deadline;
 use crate::room::leg::{Leg, LegState};
-use crate::room::state::{Draining, Phase, Queued, Reserving};
+use crate::room::state::{Phase, Queued, Reserving};
 use crate::time::{Span, Time};
 
 impl Room {
@@ -173,8 +173,7 @@ impl Room {
             });
         }
         self.close_current_legs(now);
-        let deadline = Deadline::after(now, self.limits.drain_fence);
-        self.enter(now, Phase::Draining(Draining { deadline }), Why::Outcome(outcome));
+        self.enter(now, Phase::Draining, Why::Outcome(outcome));
         self.end_if_returned(now);
     }
 }

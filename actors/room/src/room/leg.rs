@@ -58,12 +58,21 @@ pub(super) enum Due {
 }
 
 impl Leg {
-    /// When something is due next.
-    pub(super) fn timer(&self) -> Option<Time> {
+    fn closing(&self) -> Option<&Closing> {
         match &self.state {
-            LegState::Closing(c) => Some(c.timer()),
+            LegState::Closing(closing) => Some(closing),
             LegState::Promised | LegState::Open => None,
         }
+    }
+
+    /// When something is due next.
+    pub(super) fn timer(&self) -> Option<Time> {
+        self.closing().map(Closing::timer)
+    }
+
+    /// When its worker is fenced, if nothing more is heard of it.
+    pub(super) fn fence_at(&self) -> Option<Time> {
+        self.closing().map(|closing| closing.fence_at)
     }
 }
 

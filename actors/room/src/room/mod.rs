@@ -17,6 +17,20 @@
 //! * A failed attempt closes its legs, and they are drained beside the next one (`leg`).
 //! * Whoever speaks of another generation than the current one, of a worker that is not in it, or out of turn, changes
 //!   nothing and is counted (INV-07).
+//!
+//! Every wait ends by itself (INV-04). What moves a deadline is counted: positions of the prompt, tokens of the answer.
+//!
+//! ```text
+//!   phase        waits for                ended by                            then
+//!   any live     an answer                the request's deadline              Expired, or whole but for the last word
+//!   Queued       credit                   queue; the request's, if begun      NoCredit, or the last fault
+//!   Reserving    decode's grant           reserve                             next attempt
+//!   Prefilling   KV and first token       prefill_stall, anew with progress   next attempt
+//!   Pulling      the KV at decode         pull                                next attempt
+//!   Decoding     the next token           token_stall, anew with each         next attempt
+//!   a leg that   proof that the lease     drain_fence, anew while it is said  the worker is fenced, again and again
+//!    closes       is returned              to be held, but at most drain_max   until that is reported
+//! ```
 
 mod attempt;
 mod deadline;
@@ -44,7 +58,7 @@ use deadline::Deadline;
 use leg::{Leg, LegState};
 use outbox::Outbox;
 pub use spec::{Inherited, LegView, RoomSpec};
-use state::{Draining, Phase, Queued};
+use state::{Phase, Queued};
 pub use waits::WaitsFor;
 
 /// One sequence of one request, at the gateway that owns it.
@@ -96,10 +110,7 @@ impl Room {
             deadline: now,
             priority: Default::default(),
         };
-        let draining = Draining {
-            deadline: Deadline::after(now, limits.drain_fence),
-        };
-        let mut room = Self::bare(id, spec, limits, now, Phase::Draining(draining));
+        let mut room = Self::bare(id, spec, limits, now, Phase::Draining);
         room.generation = inherited.generation;
         room.outcome = Some(inherited.outcome);
         if !inherited.answered {
@@ -227,7 +238,7 @@ impl Room {
     }
 
     fn end_if_returned(&mut self, now: Time) {
-        if matches!(self.phase, Phase::Draining(_)) && self.legs.is_empty() {
+        if matches!(self.phase, Phase::Draining) && self.legs.is_empty() {
             self.enter(now, Phase::Ended, Why::Returned);
             self.outbox.command(Command::End);
         }

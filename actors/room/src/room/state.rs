@@ -45,11 +45,6 @@ pub(super) struct Decoding {
     pub(super) worker: NodeId,
 }
 
-#[derive(Debug)]
-pub(super) struct Draining {
-    pub(super) deadline: Deadline,
-}
-
 /// The phase of a room.
 #[derive(Debug)]
 pub(super) enum Phase {
@@ -58,7 +53,8 @@ pub(super) enum Phase {
     Prefilling(Prefilling),
     Pulling(Pulling),
     Decoding(Decoding),
-    Draining(Draining),
+    /// Lasts while legs are closing. Each of those has its own deadline, after which its worker is fenced.
+    Draining,
     Ended,
 }
 
@@ -70,12 +66,12 @@ impl Phase {
             Self::Prefilling(_) => PhaseKind::Prefilling,
             Self::Pulling(_) => PhaseKind::Pulling,
             Self::Decoding(_) => PhaseKind::Decoding,
-            Self::Draining(_) => PhaseKind::Draining,
+            Self::Draining => PhaseKind::Draining,
             Self::Ended => PhaseKind::Ended,
         }
     }
 
-    /// `None` only where nothing is left to happen.
+    /// Every live phase has one.
     pub(super) fn deadline(&self) -> Option<Deadline> {
         match self {
             Self::Queued(p) => Some(p.deadline),
@@ -83,8 +79,7 @@ impl Phase {
             Self::Prefilling(p) => Some(p.deadline),
             Self::Pulling(p) => Some(p.deadline),
             Self::Decoding(p) => Some(p.deadline),
-            Self::Draining(p) => Some(p.deadline),
-            Self::Ended => None,
+            Self::Draining | Self::Ended => None,
         }
     }
 
@@ -95,7 +90,7 @@ impl Phase {
             Self::Prefilling(p) => Some(p.route.prefill),
             Self::Pulling(p) => Some(p.route.decode),
             Self::Decoding(p) => Some(p.worker),
-            Self::Queued(_) | Self::Draining(_) | Self::Ended => None,
+            Self::Queued(_) | Self::Draining | Self::Ended => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::outcome::{AttemptError, Failure, Outcome};
 use crate::room::Room;
 use crate::room::deadline::Deadline;
 use crate::room::leg::{Due, LegState};
-use crate::room::state::{Phase, Queued};
+use crate::room::state::Phase;
 use crate::time::Time;
 
 impl Room {
@@ -49,18 +49,18 @@ impl Room {
                 let failure = fault.map_or(Failure::NoCredit, Failure::Attempts);
                 self.settle(now, Outcome::Failed(failure));
             }
-            Phase::Queued(Queued { pause_until, .. }) if pause_until.is_some_and(|at| at <= now) => {
-                *pause_until = None;
-                self.enqueue();
+            Phase::Queued(queued) => {
+                if queued.pause_until.is_some_and(|at| at <= now) {
+                    queued.pause_until = None;
+                    self.enqueue();
+                }
             }
-            // The legs' own timers lead to the fence; the room watches on until there is proof.
-            Phase::Draining(p) if passed => p.deadline = Deadline::after(now, self.limits.drain_fence),
-            _ if !passed => {}
-            _ => {
+            _ if passed => {
                 if let Some(silent) = self.phase.speaker() {
                     self.fail_attempt(now, silent, AttemptError::NoProgress(self.phase()));
                 }
             }
+            _ => {}
         }
     }
 

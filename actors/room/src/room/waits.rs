@@ -4,7 +4,7 @@ use crate::id::{Generation, NodeId, RoomId};
 use crate::outcome::Outcome;
 use crate::phase::PhaseKind;
 use crate::room::Room;
-use crate::room::leg::LegState;
+use crate::room::leg::{Leg, LegState};
 use crate::room::spec::{LegView, RoomSpec};
 use crate::room::state::Phase;
 use crate::time::Time;
@@ -105,21 +105,19 @@ impl Room {
         self.stale_inputs
     }
 
-    /// What ends the present wait at the latest: the phase's deadline or the request's.
+    /// What ends the present wait at the latest: the phase's deadline or the request's; while draining, the next fence.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
-        let phase = self.phase.deadline()?.at();
-        Some(if self.phase().is_live() {
-            phase.min(self.spec.deadline)
-        } else {
-            phase
-        })
+        match self.phase.deadline() {
+            Some(phase) => Some(phase.at().min(self.spec.deadline)),
+            None => self.legs.iter().filter_map(Leg::fence_at).min(),
+        }
     }
 
     /// Every worker that may hold a lease, and for which attempt. A digest lists those that were not told to close.
     #[must_use]
     pub fn legs(&self) -> Vec<LegView> {
-        let view = |leg: &super::Leg| {
+        let view = |leg: &Leg| {
             let told_to_close = match &leg.state {
                 LegState::Promised => return None,
                 LegState::Open => None,
@@ -156,7 +154,7 @@ impl Room {
                 to: p.route.decode,
             },
             Phase::Decoding(p) => WaitsFor::Token { worker: p.worker },
-            Phase::Draining(_) => self
+            Phase::Draining => self
                 .legs()
                 .first()
                 .map_or(WaitsFor::Nothing, |leg| WaitsFor::Proof {

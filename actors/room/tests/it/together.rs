@@ -1,4 +1,4 @@
-//! Owners and hosts together, under loss and death: every request that checks in checks out, and every block comes back.
+//! Owners and hosts together, under loss, repetition and death: every request that checks in checks out, and every block comes back.
 
 use proptest::prelude::*;
 use room::{Finish, Outcome, Role};
@@ -108,7 +108,7 @@ fn answers_go_on_when_a_worker_dies_or_is_cut_off() {
 fn blocks_come_back_though_every_close_is_lost() {
     let losses = Losses {
         closes: true,
-        every: None,
+        ..Losses::default()
     };
     for roles in [PAIRS, MIXED] {
         let mut world = World::new(roles, losses);
@@ -136,14 +136,15 @@ proptest! {
     #![proptest_config(cases(100))]
 
     #[test]
-    fn whatever_is_lost_everything_comes_back(
+    fn whatever_is_lost_or_repeated_everything_comes_back(
         roles in prop_oneof![Just(PAIRS), Just(MIXED), Just(ALL)],
         rooms in proptest::collection::vec((1..40u32, 1..50u32, 1..50u32, 500..30_000u64), 1..8),
         faults in proptest::collection::vec(fault(), 0..8),
         closes in any::<bool>(),
         every in proptest::option::of(3..60u64),
+        again in proptest::option::of(1..60u64),
     ) {
-        let mut world = World::new(roles, Losses { closes, every });
+        let mut world = World::new(roles, Losses { closes, every, again });
         for (positions, max_new, length, deadline) in rooms {
             world.arrive(positions, max_new, length, ms(deadline));
         }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use room::{Advert, Attempt, FromOwner, HostCommand, HostInput, Job, NodeId, Order, Report, ToOwner, Work};
+use room::{
+    Advert, Attempt, BlockHash, FromOwner, HostCommand, HostInput, Job, NodeId, Order, Report, ToOwner, Work,
+};
 
 use crate::room_kit::GATEWAY;
-use crate::world::{Event, HEARTBEAT, LATENCY, World};
+use crate::world::{BLOCK_TOKENS, Event, HEARTBEAT, LATE, LATENCY, World};
 
 impl World {
     pub(super) fn loses(&mut self) -> bool {
@@ -23,11 +25,14 @@ impl World {
         if (closes && self.losses.closes) || self.loses() {
             return;
         }
+        // All prompts begin alike, so that what can be shared is.
         let job = |work: Work| Job {
             positions: work.positions,
             max_positions: work.max_positions,
             delivered: work.delivered,
-            hashes: Vec::new(),
+            hashes: (0..u128::from((work.positions - work.delivered) / BLOCK_TOKENS))
+                .map(BlockHash)
+                .collect(),
             deadline: work.deadline,
         };
         let message = match order {
@@ -37,12 +42,26 @@ impl World {
             Order::Release => FromOwner::Release,
             Order::Close => FromOwner::Close,
         };
-        self.order_host(to, HostInput::Owner { attempt, message });
+        let input = HostInput::Owner { attempt, message };
+        if let Some(link) = self.link(to).filter(|_| self.repeats()) {
+            self.after(LATE, Event::ToHost(to, link, input.clone()));
+        }
+        self.order_host(to, input);
+    }
+
+    /// The link that is up.
+    fn link(&self, node: NodeId) -> Option<u64> {
+        let worker = self.workers.get(&node).filter(|worker| worker.up)?;
+        Some(worker.link)
+    }
+
+    fn repeats(&self) -> bool {
+        let again = self.losses.again;
+        again.is_some_and(|again| self.sent.is_multiple_of(again))
     }
 
     pub(super) fn order_host(&mut self, node: NodeId, input: HostInput) {
-        if let Some(worker) = self.workers.get(&node).filter(|worker| worker.up) {
-            let link = worker.link;
+        if let Some(link) = self.link(node) {
             self.after(LATENCY, Event::ToHost(node, link, input));
         }
     }
@@ -90,9 +109,13 @@ impl World {
             ToOwner::Failed(error) => Report::Failed(error),
             ToOwner::Closed => Report::Closed,
         };
-        let link = self.workers[&node].link;
-        if self.workers[&node].up && !self.loses() {
+        if let Some(link) = self.link(node)
+            && !self.loses()
+        {
             self.after(LATENCY, Event::ToRoom(node, link, attempt, report));
+            if self.repeats() {
+                self.after(LATE, Event::ToRoom(node, link, attempt, report));
+            }
         }
     }
 

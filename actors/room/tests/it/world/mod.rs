@@ -18,6 +18,8 @@ use crate::room_kit::{GATEWAY, ms};
 const LATENCY: Span = Span::from_millis(1);
 const HEARTBEAT: Span = Span::from_millis(250);
 const LEASE: Span = Span::from_millis(2_000);
+/// How much later a message comes that comes once more.
+const LATE: Span = Span::from_millis(40);
 pub(crate) const BLOCK_TOKENS: u32 = 4;
 pub(crate) const BLOCKS: u32 = 24;
 
@@ -28,6 +30,8 @@ pub(crate) struct Losses {
     pub(crate) closes: bool,
     /// Every so many-th message is lost, either way.
     pub(crate) every: Option<u64>,
+    /// Every so many-th message comes once more, and late.
+    pub(crate) again: Option<u64>,
 }
 
 /// Something done to the world.
