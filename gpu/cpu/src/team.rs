@@ -121,8 +121,8 @@ impl Drop for Team {
     }
 }
 
-/// Closes the run and waits until every worker has left it, also when the caller's own items panic. The wait is bounded by the
-/// length of one item.
+/// Closes the run and waits until every worker has left it, also when the caller's own items panic. The wait ends with the items:
+/// normally one more for each worker; all that are left where the caller has panicked, because the workers go on with them.
 struct Closing<'a>(&'a Shared);
 
 impl Drop for Closing<'_> {
@@ -136,6 +136,10 @@ impl Drop for Closing<'_> {
             } else {
                 thread::yield_now();
             }
+        }
+        if thread::panicking() {
+            // The caller's own panic is the one that is told; a worker's would come up in the next run.
+            drop(lock(&self.0.panic).take());
         }
     }
 }
@@ -267,6 +271,22 @@ mod tests {
                 done.fetch_add(1, Ordering::Relaxed);
             });
             assert_eq!(done.load(Ordering::Relaxed), 20);
+        }
+    }
+
+    #[test]
+    fn panics_on_several_threads_at_once_leave_nothing_behind() {
+        let mut team = team(3);
+        for round in 0..100 {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                team.run(60, 1, &|_| {
+                    // Long enough for the workers to come in.
+                    thread::sleep(Duration::from_micros(200));
+                    panic!("planted");
+                });
+            }));
+            assert!(caught.is_err(), "round {round}");
+            team.run(20, 1, &|_| ());
         }
     }
 }
