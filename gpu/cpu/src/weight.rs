@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use engine::{BackendError, DType, TensorView};
 
-use crate::formats::{Expand, block_of, expand};
+use crate::formats::{Expand, expand};
 use crate::matrix::Aligned;
 use crate::simd::{LANES, Level, Simd};
 
@@ -36,7 +36,7 @@ impl Weight {
             columns,
             bytes,
         } = tensor;
-        let (block, block_bytes) = block_of(dtype);
+        let (block, block_bytes) = dtype.block();
         if rows == 0 || columns == 0 || columns % block != 0 {
             return Err(BackendError(format!(
                 "tensor {name}: {rows} × {columns} numbers; {dtype:?} wants rows of whole blocks of {block}, at least one"

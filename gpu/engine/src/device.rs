@@ -24,6 +24,24 @@ pub enum DType {
     Q6K,
 }
 
+impl DType {
+    /// Numbers and bytes of one block; where the format has no blocks, of one number.
+    #[must_use]
+    pub const fn block(self) -> (usize, usize) {
+        match self {
+            Self::F32 => (1, 4),
+            Self::F16 | Self::Bf16 => (1, 2),
+            Self::Q4_0 => (32, 18),
+            Self::Q4_1 => (32, 20),
+            Self::Q5_0 => (32, 22),
+            Self::Q5_1 => (32, 24),
+            Self::Q8_0 => (32, 34),
+            Self::Q4K => (256, 144),
+            Self::Q6K => (256, 210),
+        }
+    }
+}
+
 /// A weight tensor in host memory: `rows` rows (outputs) of `columns` numbers (inputs) each.
 #[derive(Clone)]
 pub struct TensorView<'a> {

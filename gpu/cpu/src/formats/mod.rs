@@ -11,21 +11,6 @@ use engine::DType;
 
 use crate::simd::{Kernel, LANES, Simd};
 
-/// Numbers and bytes of one block of a format.
-pub(crate) const fn block_of(dtype: DType) -> (usize, usize) {
-    match dtype {
-        DType::F32 => (1, 4),
-        DType::F16 | DType::Bf16 => (1, 2),
-        DType::Q4_0 => (32, 18),
-        DType::Q4_1 => (32, 20),
-        DType::Q5_0 => (32, 22),
-        DType::Q5_1 => (32, 24),
-        DType::Q8_0 => (32, 34),
-        DType::Q4K => (256, 144),
-        DType::Q6K => (256, 210),
-    }
-}
-
 /// Expands whole blocks. `from` and `to` hold the same number of blocks; what is beyond the shorter is left alone.
 #[inline(always)]
 pub(crate) fn expand<S: Simd>(simd: S, dtype: DType, from: &[u8], to: &mut [f32]) {

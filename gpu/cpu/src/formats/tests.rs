@@ -8,7 +8,7 @@ use crate::testing::{bytes, same_bits};
 
 /// Random blocks whose 16-bit floats (at the given offsets in each block) are ordinary numbers.
 fn random(dtype: DType, floats: &[usize], blocks: usize, seed: u64) -> Vec<u8> {
-    let (_, size) = block_of(dtype);
+    let (_, size) = dtype.block();
     let mut data = bytes(seed, size * blocks);
     for (b, block) in data.chunks_exact_mut(size).enumerate() {
         for (f, &at) in floats.iter().enumerate() {
@@ -22,7 +22,7 @@ fn random(dtype: DType, floats: &[usize], blocks: usize, seed: u64) -> Vec<u8> {
 /// Compares all levels with `number(block, i)`, the plain definition of number `i` of a block.
 #[track_caller]
 fn check(dtype: DType, floats: &[usize], number: impl Fn(&[u8], usize) -> f32) {
-    let (numbers, size) = block_of(dtype);
+    let (numbers, size) = dtype.block();
     let data = random(dtype, floats, 9, size as u64);
     let expected: Vec<f32> = data
         .chunks_exact(size)

@@ -3,13 +3,12 @@
 use engine::{DType, TensorView};
 
 use super::*;
-use crate::formats::block_of;
 use crate::simd::Portable;
 use crate::testing::{bytes, check_levels, close, matrix, numbers, same_bits};
 
 /// A random weight whose scales are ordinary numbers, and its numbers.
 fn weight(dtype: DType, rows: usize, columns: usize) -> (Weight, Vec<f32>) {
-    let (block, size) = block_of(dtype);
+    let (block, size) = dtype.block();
     let mut data = bytes(9, rows * columns / block * size);
     let floats: &[usize] = match dtype {
         DType::Q6K => &[208],

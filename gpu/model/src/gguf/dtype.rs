@@ -1,4 +1,4 @@
-//! GGML's storage formats: their numbers in files and their block sizes.
+//! GGML's storage formats: their numbers in files, and the size of a tensor.
 
 use engine::DType;
 
@@ -22,26 +22,12 @@ pub(crate) fn dtype_of(id: u32) -> Option<DType> {
 /// Bytes of a tensor with these dimensions (the first is the length of a row), or `None` where a row is not a whole number of
 /// blocks or the size overflows.
 pub(crate) fn byte_len(dtype: DType, dims: &[u64]) -> Option<u64> {
-    let (numbers, bytes) = block(dtype);
+    let (numbers, bytes) = dtype.block();
+    let (numbers, bytes) = (numbers as u64, bytes as u64);
     let (&columns, outer) = dims.split_first()?;
     if columns % numbers != 0 {
         return None;
     }
     let row = (columns / numbers).checked_mul(bytes)?;
     outer.iter().try_fold(row, |len, &d| len.checked_mul(d))
-}
-
-/// Numbers and bytes of a block.
-fn block(dtype: DType) -> (u64, u64) {
-    match dtype {
-        DType::F32 => (1, 4),
-        DType::F16 | DType::Bf16 => (1, 2),
-        DType::Q4_0 => (32, 18),
-        DType::Q4_1 => (32, 20),
-        DType::Q5_0 => (32, 22),
-        DType::Q5_1 => (32, 24),
-        DType::Q8_0 => (32, 34),
-        DType::Q4K => (256, 144),
-        DType::Q6K => (256, 210),
-    }
 }
