@@ -42,8 +42,10 @@ pub struct Config {
     pub rope: Rope,
 }
 
-/// Upper bound on any extent in a configuration, so that products of two cannot overflow.
+/// Most numbers in a vector and tokens in a context.
 const LIMIT: u64 = 1 << 24;
+/// Most layers, heads and numbers a head: the size of a KV block, a product of all three, cannot overflow.
+const FEW: usize = 1 << 12;
 
 impl Config {
     /// Reads the shape from GGUF metadata.
@@ -114,6 +116,9 @@ impl Config {
         let wrong = |what: &str| Err(ConfigError::Unsupported(format!("impossible shape: {what}")));
         match self {
             c if c.heads % c.kv_heads != 0 => wrong("query heads are not a multiple of key heads"),
+            c if c.layers.max(c.heads).max(c.head_dim) > FEW => {
+                wrong("more than 4096 layers, heads or numbers a head")
+            }
             c if c.head_dim == 0 || c.vocabulary == 0 => wrong("a head or the vocabulary is empty"),
             c if c.rope.dims % 2 != 0 || c.rope.dims > c.head_dim => wrong("rotated dimensions"),
             c if !(c.rms_epsilon > 0.0 && c.rms_epsilon < 1.0) => wrong("epsilon of the norms"),
@@ -136,13 +141,22 @@ fn extent(file: &Gguf, key: &str) -> Result<usize, ConfigError> {
 
 /// Refuses scaled position embeddings: running such a model unscaled would give subtly wrong answers.
 fn unscaled_rope(file: &Gguf, architecture: &str) -> Result<(), ConfigError> {
-    match file
-        .value(&format!("{architecture}.rope.scaling.type"))
-        .and_then(Value::as_text)
-    {
-        None | Some("none") => Ok(()),
-        Some(other) => Err(ConfigError::Unsupported(format!(
-            "rope scaling `{other}` is not supported"
-        ))),
+    let refused = |what: &str| {
+        let what = format!("rope scaling {what} is not supported");
+        Err(ConfigError::Unsupported(what))
+    };
+    let value = |name: &str| file.value(&format!("{architecture}.rope.{name}"));
+    match value("scaling.type") {
+        Some(Value::Text(kind)) if kind == "none" => return Ok(()),
+        Some(kind) => return refused(&format!("`{}`", kind.as_text().unwrap_or(kind.kind()))),
+        None => {}
     }
+    // A factor without a type is linear; older files have another name for it. 0 stands for none.
+    for name in ["scaling.factor", "scale_linear"] {
+        match value(name).map(Value::as_float) {
+            None | Some(Some(0.0 | 1.0)) => {}
+            Some(_) => return refused(&format!("(`{architecture}.rope.{name}`)")),
+        }
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 //! [`Model::open`] reads what a gateway needs of a model file (tokenizer, template, shape) and no weights; [`Model::backend`] puts the
 //! weights on a device. [`fetch`](fetch()) brings a model file to this machine.
 
+mod chat;
 mod config;
 mod fetch;
 mod gguf;
@@ -14,6 +15,7 @@ mod template;
 mod tokenizer;
 mod weights;
 
+pub use chat::ChatError;
 pub use config::{Config, ConfigError};
 pub use fetch::{FetchError, FetchOptions, ModelSource, Progress, default_cache_dir, fetch};
 pub use gguf::{Gguf, GgufError, TensorInfo, Value};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::Device;
+use engine::{Device, Token};
 
 use crate::config::{Config, ConfigError};
 use crate::gguf::{Gguf, GgufError};
@@ -56,10 +56,7 @@ impl Model {
         })?;
         let config = Config::from_gguf(&file)?;
         let tokenizer = Tokenizer::from_gguf(&file)?;
-        let template = match file.text("tokenizer.chat_template") {
-            Ok(source) => Some(Arc::new(template(source, &file, &tokenizer)?)),
-            Err(_) => None,
-        };
+        let template = template(&file, &tokenizer)?;
         let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned());
         let name = stem
             .filter(|s| !s.is_empty())
@@ -106,16 +103,17 @@ impl Model {
     }
 }
 
-fn template(source: &str, file: &Gguf, tokenizer: &Tokenizer) -> Result<ChatTemplate, OpenError> {
-    let spelling = |key: &str| {
-        let token = file.unsigned(key).ok().and_then(|n| u32::try_from(n).ok());
-        token
-            .map(|t| String::from_utf8_lossy(tokenizer.token_bytes(t)).into_owned())
-            .unwrap_or_default()
+/// The file's chat template, if it has one.
+fn template(file: &Gguf, tokenizer: &Tokenizer) -> Result<Option<Arc<ChatTemplate>>, OpenError> {
+    const KEY: &str = "tokenizer.chat_template";
+    if file.value(KEY).is_none() {
+        return Ok(None);
+    }
+    let source = file.text(KEY).map_err(ConfigError::from)?;
+    let spelling = |token: Option<Token>| {
+        let bytes = token.map_or(&[][..], |token| tokenizer.token_bytes(token));
+        String::from_utf8_lossy(bytes).into_owned()
     };
-    let (bos, eos) = (
-        spelling("tokenizer.ggml.bos_token_id"),
-        spelling("tokenizer.ggml.eos_token_id"),
-    );
-    Ok(ChatTemplate::new(source, &bos, &eos)?)
+    let template = ChatTemplate::new(source, &spelling(tokenizer.bos()), &spelling(tokenizer.eos()))?;
+    Ok(Some(Arc::new(template)))
 }

@@ -56,21 +56,23 @@ impl<'a, D: Device> Loader<'a, D> {
         Ok(Some(self.device.load(view)?))
     }
 
-    /// The numbers of the `f32` vector `name`, for this side, if the file has it.
-    pub(crate) fn numbers(&mut self, name: &str, len: usize) -> Result<Option<Vec<f32>>, LoadError> {
+    /// The `f32` vector `name` of divisors, for this side, if the file has it.
+    pub(crate) fn divisors(&mut self, name: &str, len: usize) -> Result<Option<Vec<f32>>, LoadError> {
         let Some(info) = self.file.tensor(name) else {
             return Ok(None);
         };
-        match self.read(info, 1, len)? {
-            DType::F32 => Ok(Some(
-                self.buffer
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .map(|&b| f32::from_le_bytes(b))
-                    .collect(),
+        let dtype = self.read(info, 1, len)?;
+        if dtype != DType::F32 {
+            return Err(wrong(name, format!("is stored as {dtype:?}, not F32")));
+        }
+        let (numbers, _) = self.buffer.as_chunks();
+        let numbers: Vec<f32> = numbers.iter().map(|&b| f32::from_le_bytes(b)).collect();
+        match numbers.iter().find(|n| !(n.is_normal() && **n > 0.0)) {
+            Some(bad) => Err(wrong(
+                name,
+                format!("holds {bad}, by which nothing can be divided"),
             )),
-            other => Err(wrong(name, format!("is stored as {other:?}, not F32"))),
+            None => Ok(Some(numbers)),
         }
     }
 

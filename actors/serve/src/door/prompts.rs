@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{Message, Prompt, SubmitError};
-use model::{ChatMessage, Model, TemplateError};
+use model::{ChatError, ChatMessage, Model, TemplateError};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
@@ -93,8 +93,10 @@ fn encode(model: &Model, name: &str, prompt: &Prompt) -> Result<Vec<u32>, Submit
     let tokenizer = model.tokenizer();
     let (field, _) = size(prompt);
     let tokens = match prompt {
-        Prompt::Chat(messages) => tokenizer.encode(&render(model, name, messages)?, true),
-        Prompt::Text(text) => tokenizer.encode_prompt(text),
+        Prompt::Chat(messages) => encode_chat(model, name, messages)?,
+        Prompt::Text(text) => tokenizer
+            .encode_prompt(text)
+            .map_err(|error| invalid(field, error.to_string()))?,
         Prompt::Tokens(tokens) => {
             let vocabulary = tokenizer.vocabulary();
             if let Some(token) = tokens.iter().find(|token| **token as usize >= vocabulary) {
@@ -103,10 +105,9 @@ fn encode(model: &Model, name: &str, prompt: &Prompt) -> Result<Vec<u32>, Submit
                     format!("token {token} is outside the vocabulary of {vocabulary} tokens"),
                 ));
             }
-            Ok(tokens.clone())
+            tokens.clone()
         }
     };
-    let tokens = tokens.map_err(|error| invalid(field, error.to_string()))?;
     if tokens.is_empty() {
         return Err(invalid(
             field,
@@ -124,22 +125,22 @@ fn encode(model: &Model, name: &str, prompt: &Prompt) -> Result<Vec<u32>, Submit
     Ok(tokens)
 }
 
-fn render(model: &Model, name: &str, messages: &[Message]) -> Result<String, SubmitError> {
-    let Some(template) = model.template() else {
-        return Err(invalid(
-            "messages",
-            format!("`{name}` has no chat template: use /v1/completions"),
-        ));
-    };
+fn encode_chat(model: &Model, name: &str, messages: &[Message]) -> Result<Vec<u32>, SubmitError> {
     let message = |message: &Message| ChatMessage {
         role: message.role.as_str().to_owned(),
         content: message.content.clone(),
     };
     let messages: Vec<ChatMessage> = messages.iter().map(message).collect();
-    template.render(&messages, true).map_err(|error| match error {
-        TemplateError::Refused(_) => invalid("messages", error.to_string()),
-        other => SubmitError::Internal {
-            message: other.to_string(),
+    model.encode_chat(&messages).map_err(|error| match error {
+        ChatError::NoTemplate => invalid(
+            "messages",
+            format!("`{name}` has no chat template: use /v1/completions"),
+        ),
+        ChatError::Template(TemplateError::Refused(_)) | ChatError::Tokenizer(_) => {
+            invalid("messages", error.to_string())
+        }
+        ChatError::Template(_) => SubmitError::Internal {
+            message: error.to_string(),
         },
     })
 }

@@ -36,8 +36,13 @@ pub(super) fn read(source: impl Read, len: u64) -> Result<Header, GgufError> {
     }
     let start = data_start(&r, &metadata)?;
     let mut tensors = BTreeMap::new();
+    // What could be loaded is no more than what the file holds.
+    let mut room = len.saturating_sub(start);
     for mut info in list {
-        place(&r, &mut info, start, len)?;
+        let size = place(&r, &mut info, start, len)?;
+        room = room
+            .checked_sub(size)
+            .ok_or_else(|| r.damaged(format!("tensor `{}` lies on top of others", info.name)))?;
         if let Some(old) = tensors.insert(info.name.clone(), info) {
             return Err(r.damaged(format!("tensor `{}` twice", old.name)));
         }
@@ -53,7 +58,7 @@ fn check_magic(r: &mut Reader<impl Read>) -> Result<(), GgufError> {
     }
     match r.u32()? {
         2 | 3 => Ok(()),
-        v if v.swap_bytes() <= 3 => Err(GgufError::NotGguf(
+        v if matches!(v.swap_bytes(), 2 | 3) => Err(GgufError::NotGguf(
             "big-endian files are not supported".to_owned(),
         )),
         v => Err(GgufError::NotGguf(format!("version {v}"))),
@@ -137,18 +142,18 @@ fn data_start(r: &Reader<impl Read>, metadata: &BTreeMap<String, Value>) -> Resu
 }
 
 /// Makes the offset absolute and checks that the tensor lies inside the file. A tensor of an unknown format only has to begin there:
-/// it cannot be read anyway.
-fn place(r: &Reader<impl Read>, info: &mut TensorInfo, start: u64, len: u64) -> Result<(), GgufError> {
+/// it cannot be read anyway. Gives its size.
+fn place(r: &Reader<impl Read>, info: &mut TensorInfo, start: u64, len: u64) -> Result<u64, GgufError> {
     let size = match dtype_of(info.format) {
         Some(dtype) => byte_len(dtype, &info.dims),
         None => Some(0),
     };
     let offset = info.offset.checked_add(start);
     let end = offset.zip(size).and_then(|(o, s)| o.checked_add(s));
-    match (offset, end) {
-        (Some(offset), Some(end)) if end <= len => {
+    match (offset, size, end) {
+        (Some(offset), Some(size), Some(end)) if end <= len => {
             info.offset = offset;
-            Ok(())
+            Ok(size)
         }
         _ => Err(r.damaged(format!(
             "tensor `{}` ({:?}) does not lie inside the file",

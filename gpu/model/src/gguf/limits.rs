@@ -3,7 +3,7 @@
 /// Metadata entries, and tensors.
 pub(super) const ENTRIES: u64 = 1 << 17;
 /// Array elements in the whole metadata.
-pub(super) const ELEMENTS: u64 = 1 << 23;
+pub(super) const ELEMENTS: u64 = 1 << 22;
 /// Bytes of a key or a tensor's name.
 pub(super) const NAME_BYTES: u64 = 1 << 16;
 /// Bytes of a text value (a chat template, a licence).

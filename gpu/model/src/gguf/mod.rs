@@ -179,6 +179,8 @@ impl Gguf {
             0,
         );
         // Not seek and read: several workers of one process may load from one open file.
-        Ok(self.file.read_exact_at(into, tensor.offset)?)
+        self.file
+            .read_exact_at(into, tensor.offset)
+            .map_err(|error| wrong(&format!("cannot be read: {error}")))
     }
 }

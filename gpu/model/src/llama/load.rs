@@ -20,9 +20,9 @@ impl<D: Device> Llama<D> {
         let config = model.config();
         let mut loader = Loader::new(file, &mut device);
         let mut rope = config.rope.clone();
-        rope.factors = loader.numbers("rope_freqs.weight", rope.dims / 2)?;
+        rope.factors = loader.divisors("rope_freqs.weight", rope.dims / 2)?;
         let weights = weights(&mut loader, config)?;
-        let fingerprint = loader.fingerprint();
+        let fingerprint = format!("{} {}", numerics(config), loader.fingerprint());
 
         let shape = PoolShape {
             blocks: pool.blocks,
@@ -56,6 +56,12 @@ impl<D: Device> Llama<D> {
             interrupt: engine::Interrupt::default(),
         })
     }
+}
+
+/// What keys and values depend on besides the weights: the same weights under another of these are another model.
+fn numerics(config: &Config) -> String {
+    let c = config;
+    format!("{} {} {} {:?}", c.architecture, c.heads, c.rms_epsilon, c.rope)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a head has few numbers")]

@@ -1,5 +1,6 @@
 //! A tokenizer from GGUF metadata (`tokenizer.ggml.*`).
 
+use engine::Token;
 use tokenizers::models::bpe::{BPE, Vocab};
 
 use super::bytes::Alphabet;
@@ -48,14 +49,17 @@ impl Tokenizer {
             Kind::Text => alphabet.decode(text),
             _ => Ok(text.as_bytes().into()),
         });
-        let special = |kind| matches!(kind, Kind::Control | Kind::UserDefined);
-        let spellings = texts.iter().copied().zip(0..).zip(&kinds);
-        let specials = Specials::new(
-            spellings
-                .filter(|(_, kind)| special(**kind))
-                .map(|(s, _)| s)
-                .collect(),
-        )?;
+        let spelled = |wanted: &[Kind]| -> Vec<(&str, Token)> {
+            let all = texts.iter().copied().zip(0..).zip(&kinds);
+            all.filter(|(_, kind)| wanted.contains(kind))
+                .map(|(token, _)| token)
+                .collect()
+        };
+        let controls: Vec<_> = spelled(&[Kind::Control])
+            .into_iter()
+            .map(|(text, _)| text)
+            .collect();
+        let specials = Specials::new(spelled(&[Kind::Control, Kind::UserDefined]), &controls)?;
         let id = |key: &str| {
             file.unsigned(key)
                 .ok()
@@ -69,15 +73,14 @@ impl Tokenizer {
             by_text: texts.iter().map(|&t| t.into()).zip(0..).collect(),
             kinds,
             bos: id("tokenizer.ggml.bos_token_id"),
+            eos: id("tokenizer.ggml.eos_token_id"),
             add_bos: file
                 .value("tokenizer.ggml.add_bos_token")
                 .and_then(Value::as_bool)
                 .unwrap_or(false),
             end_tokens: Vec::new(),
         };
-        let named = ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"]
-            .into_iter()
-            .filter_map(id);
+        let named = tokenizer.eos.into_iter().chain(id("tokenizer.ggml.eot_token_id"));
         let spelled = ENDS
             .iter()
             .filter_map(|s| tokenizer.token(s))
@@ -143,6 +146,16 @@ fn byte_pairs(
         return Err(TokenizerError::Vocabulary(
             "a token is in the vocabulary twice".to_owned(),
         ));
+    }
+    // The library takes this for granted: it would write behind the end of a buffer, and panic.
+    for (a, b) in merges {
+        if [a, b, &format!("{a}{b}")]
+            .iter()
+            .any(|part| !vocabulary.contains_key(*part))
+        {
+            let what = format!("merge `{a} {b}`: the parts or the whole are not in the vocabulary");
+            return Err(TokenizerError::Vocabulary(what));
+        }
     }
     let model = BPE::builder()
         .vocab_and_merges(vocabulary, merges.to_vec())

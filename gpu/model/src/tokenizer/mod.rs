@@ -3,9 +3,8 @@
 //! The vocabulary's control tokens (`<|im_start|>`, …) are found by this module, not by the tokenizer library, so one tokenizer serves
 //! both ways of reading a text: with control tokens parsed, or as plain text whatever it holds.
 //!
-//! Chat: like the reference stacks (`transformers`, vLLM), the *rendered* template is read with control tokens parsed, so text inside
-//! a message that spells one becomes it. A deployment that must not allow this checks message contents with
-//! [`Tokenizer::holds_control`] before rendering.
+//! In a bare prompt, which is all its sender's, control tokens are parsed; in a conversation, those that the template writes and not
+//! those that a message spells (see the `chat` module).
 
 mod bytes;
 mod detokenizer;
@@ -13,12 +12,13 @@ mod gguf;
 mod pre;
 mod specials;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub use detokenizer::Detokenizer;
 
 use engine::Token;
-use specials::{Piece, Specials};
+use specials::{Piece, Specials, unshield};
 
 /// Why there is no tokenizer, or a text has no tokens.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +56,7 @@ pub struct Tokenizer {
     kinds: Vec<Kind>,
     by_text: BTreeMap<Box<str>, Token>,
     bos: Option<Token>,
+    eos: Option<Token>,
     add_bos: bool,
     end_tokens: Vec<Token>,
 }
@@ -68,17 +69,11 @@ impl Tokenizer {
     /// # Errors
     /// When the tokenizer library fails.
     pub fn encode(&self, text: &str, special: bool) -> Result<Vec<Token>, TokenizerError> {
+        if special {
+            return self.encode_pieces(text, |text| text.into());
+        }
         let mut out = Vec::new();
-        if !special {
-            self.encode_plain(text, &mut out)?;
-            return Ok(out);
-        }
-        for piece in self.specials.split(text) {
-            match piece {
-                Piece::Text(text) => self.encode_plain(text, &mut out)?,
-                Piece::Token(token) => out.push(token),
-            }
-        }
+        self.encode_plain(text, &mut out)?;
         Ok(out)
     }
 
@@ -91,6 +86,32 @@ impl Tokenizer {
         let mut out = self.encode(text, true)?;
         if let Some(bos) = self.bos.filter(|&bos| self.add_bos && out.first() != Some(&bos)) {
             out.insert(0, bos);
+        }
+        Ok(out)
+    }
+
+    /// A text in which no control token will be found by [`Tokenizer::encode_shielded`], for templates to put where they like.
+    pub(crate) fn shield(&self, text: &str) -> String {
+        self.specials.shield(text)
+    }
+
+    /// The tokens of a text of which parts are shielded: control tokens are parsed in the others, and the shields taken away.
+    pub(crate) fn encode_shielded(&self, text: &str) -> Result<Vec<Token>, TokenizerError> {
+        self.encode_pieces(text, unshield)
+    }
+
+    /// Cuts `text` at its special tokens and encodes what `plain` makes of the pieces between.
+    fn encode_pieces(
+        &self,
+        text: &str,
+        plain: fn(&str) -> Cow<'_, str>,
+    ) -> Result<Vec<Token>, TokenizerError> {
+        let mut out = Vec::new();
+        for piece in self.specials.split(text) {
+            match piece {
+                Piece::Text(text) => self.encode_plain(&plain(text), &mut out)?,
+                Piece::Token(token) => out.push(token),
+            }
         }
         Ok(out)
     }
@@ -137,18 +158,16 @@ impl Tokenizer {
         self.by_text.get(spelling).copied()
     }
 
-    /// Whether `text` spells a control token.
-    #[must_use]
-    pub fn holds_control(&self, text: &str) -> bool {
-        self.specials
-            .split(text)
-            .any(|p| matches!(p, Piece::Token(t) if self.is_control(t)))
-    }
-
     /// The beginning-of-text token, if the model has one.
     #[must_use]
     pub fn bos(&self) -> Option<Token> {
         self.bos
+    }
+
+    /// The end-of-text token that the file names, if it does. An answer may end with others: [`Tokenizer::end_tokens`].
+    #[must_use]
+    pub fn eos(&self) -> Option<Token> {
+        self.eos
     }
 
     /// Tokens that end an answer, ascending.

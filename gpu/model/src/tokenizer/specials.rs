@@ -1,37 +1,65 @@
-//! Finding control tokens in a text: leftmost first, and of those the longest.
+//! Finding special tokens in a text: leftmost first, and of those the longest. And keeping them from being found.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use engine::Token;
 
 use super::TokenizerError;
 
+/// What breaks a control token in a text that is shielded: a code point that Unicode keeps from ever being a character.
+const SHIELD: char = '\u{FDD0}';
+
 /// Part of a text.
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece<'a> {
     /// Plain text; may be empty.
     Text(&'a str),
-    /// A control token.
+    /// A special token.
     Token(Token),
 }
 
-/// The control tokens of a vocabulary.
+/// The special tokens of a vocabulary: control tokens, and what a user has defined.
 #[derive(Debug)]
 pub(super) struct Specials {
     finder: AhoCorasick,
     tokens: Vec<Token>,
+    /// Finds control tokens alone, one inside another too.
+    controls: AhoCorasick,
 }
 
 impl Specials {
-    pub(super) fn new(specials: Vec<(&str, Token)>) -> Result<Self, TokenizerError> {
+    /// Of the spellings and ids of all special tokens, and of the spellings of the control tokens among them.
+    pub(super) fn new(specials: Vec<(&str, Token)>, controls: &[&str]) -> Result<Self, TokenizerError> {
         let (patterns, tokens): (Vec<_>, _) = specials.into_iter().filter(|(s, _)| !s.is_empty()).unzip();
-        let finder = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(patterns)
-            .map_err(|e| TokenizerError::Vocabulary(format!("control tokens: {e}")))?;
-        Ok(Self { finder, tokens })
+        let controls = controls.iter().filter(|s| !s.is_empty());
+        Ok(Self {
+            finder: finder(MatchKind::LeftmostLongest, patterns)?,
+            tokens,
+            controls: finder(MatchKind::Standard, controls)?,
+        })
     }
 
-    /// Cuts `text` at every control token.
+    /// `text`, with something inside every control token it spells that keeps it from being found; [`unshield`] takes it out again.
+    pub(super) fn shield(&self, text: &str) -> String {
+        let starts = self
+            .controls
+            .find_overlapping_iter(text)
+            .map(|found| found.start());
+        let behind_first = |start: usize| start + text[start..].chars().next().map_or(0, char::len_utf8);
+        let breaks: BTreeSet<usize> = starts.map(behind_first).collect();
+        let mut out = String::with_capacity(text.len() + breaks.len() * SHIELD.len_utf8());
+        let mut at = 0;
+        for next in breaks {
+            out.push_str(&text[at..next]);
+            out.push(SHIELD);
+            at = next;
+        }
+        out + &text[at..]
+    }
+
+    /// Cuts `text` at every special token.
     pub(super) fn split<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Piece<'a>> {
         let mut at = 0;
         let mut found = self.finder.find_iter(text).map(Some).chain(std::iter::once(None));
@@ -52,12 +80,31 @@ impl Specials {
     }
 }
 
+fn finder<T: AsRef<[u8]>>(
+    kind: MatchKind,
+    patterns: impl IntoIterator<Item = T>,
+) -> Result<AhoCorasick, TokenizerError> {
+    AhoCorasick::builder()
+        .match_kind(kind)
+        .build(patterns)
+        .map_err(|e| TokenizerError::Vocabulary(format!("control tokens: {e}")))
+}
+
+/// The text that [`Specials::shield`] was given. (One that held the code point itself has lost it.)
+pub(super) fn unshield(text: &str) -> Cow<'_, str> {
+    if text.contains(SHIELD) {
+        text.replace(SHIELD, "").into()
+    } else {
+        text.into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[Piece<'_>]) {
-        let specials = Specials::new(vec![("<a>", 1), ("<a><b>", 2), ("é", 3), ("", 4)]).unwrap();
+        let specials = Specials::new(vec![("<a>", 1), ("<a><b>", 2), ("é", 3), ("", 4)], &[]).unwrap();
         let pieces: Vec<_> = specials.split(text).filter(|p| *p != Piece::Text("")).collect();
         assert_eq!(pieces, expected, "{text}");
     }
@@ -74,5 +121,24 @@ mod tests {
         );
         check("<<a>>", &[Text("<"), Token(1), Text(">")]);
         check("<a", &[Text("<a")]);
+    }
+
+    #[test]
+    fn what_is_shielded_is_text_and_comes_back() {
+        let specials = Specials::new(
+            vec![("<a>", 1), ("a>b", 2), ("éé", 3), ("<t>", 4)],
+            &["<a>", "a>b", "éé", ""],
+        )
+        .unwrap();
+        for text in ["", "<a>", "x<a>b", "<<a>a>b>", "ééé", "<a><a>"] {
+            let shielded = specials.shield(text);
+            let pieces: Vec<_> = specials.split(&shielded).collect();
+            assert_eq!(pieces, [Piece::Text(&shielded)], "{text}");
+            assert_eq!(unshield(&shielded), text);
+        }
+        // Nothing that does not spell a control token is touched.
+        for text in ["<a", "é", "<t>"] {
+            assert_eq!(specials.shield(text), text);
+        }
     }
 }

@@ -99,6 +99,7 @@ fn contradictions_are_refused() {
     };
     check_refused("no magic", &at(0, b"GGML"));
     check_refused("version 1", &at(4, &1_u32.to_le_bytes()));
+    check_refused("version 0", &at(4, &0_u32.to_le_bytes()));
     check_refused("big-endian", &at(4, &3_u32.to_be_bytes()));
     check_refused("tensors without end", &at(8, &huge));
     check_refused("entries without end", &at(16, &huge));
@@ -141,6 +142,20 @@ fn contradictions_are_refused() {
             .tensor("t", &[1 << 40, 1 << 40], &[0.0])
             .build(),
     );
+    let mut twice = Builder::default()
+        .tensor("t", &[100], &[0.0; 100])
+        .tensor("u", &[100], &[0.0; 100])
+        .build();
+    let whole = twice.len();
+    check_refused("a tensor cut off", &twice[..whole - 32]);
+    // The offset of `u`, the last number before the padding.
+    let at = twice
+        .windows(8)
+        .rposition(|w| w == 416_u64.to_le_bytes())
+        .unwrap();
+    twice[at..at + 8].fill(0);
+    twice.truncate(whole - 416);
+    check_refused("a tensor on top of another", &twice);
     check_refused("alignment 0", &small().u32("general.alignment", 0).build());
     check_refused("alignment 3", &small().u32("general.alignment", 3).build());
 }

@@ -1,7 +1,8 @@
 //! Small made-up models: loading, and the parts that the default model does not have.
 
-use engine::Token;
-use model::{Model, OpenError, PoolOptions};
+use engine::{Backend, Token};
+use model::{ChatError, Llama, LoadError, Model, OpenError, PoolOptions};
+use proptest::prelude::*;
 use serde::Deserialize;
 
 use crate::builder::Builder;
@@ -61,6 +62,15 @@ fn open(builder: Builder) -> Result<Model, OpenError> {
     Model::open(file.path())
 }
 
+/// Puts a model on the naive device, with room for one block.
+fn load(model: &Model) -> Result<Llama<Naive>, LoadError> {
+    let pool = PoolOptions {
+        blocks: 1,
+        block_tokens: 16,
+    };
+    model.backend(Naive::default(), pool)
+}
+
 fn logits(builder: Builder) -> Vec<f32> {
     let mut runner = Runner::new(&open(builder).unwrap());
     runner.step(&[(&[0, 1, 2], 0, &[0])]);
@@ -98,6 +108,7 @@ fn a_small_model_opens_and_runs() {
     let model = open(builder("llama")).unwrap();
     assert_eq!(model.tokenizer().encode("abba<end>", true).unwrap(), [2, 1, 0, 3]);
     assert!(model.template().is_none());
+    assert!(matches!(model.encode_chat(&[]), Err(ChatError::NoTemplate)));
     let found = logits(builder("llama"));
     assert!(found.len() == 4 && found.iter().all(|l| l.is_finite()));
 }
@@ -126,15 +137,7 @@ fn biases_norms_heads_and_factors_are_used_where_the_file_has_them() {
 #[test]
 fn tensors_that_do_not_fit_are_refused_by_name() {
     let check = |builder: Builder, expected: &str| {
-        let options = PoolOptions {
-            blocks: 1,
-            block_tokens: 16,
-        };
-        let error = open(builder)
-            .unwrap()
-            .backend(Naive::default(), options)
-            .unwrap_err()
-            .to_string();
+        let error = load(&open(builder).unwrap()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
     let wrong = builder("llama").tensor("blk.0.attn_q.bias", &[7], &[0.0; 7]);
@@ -146,6 +149,108 @@ fn tensors_that_do_not_fit_are_refused_by_name() {
         builder("llama").u32("llama.attention.key_length", 6),
         "tensor `blk.0.attn_q.weight`",
     );
+    check(
+        builder("llama").tensor("rope_freqs.weight", &[2], &[1.0, 0.0]),
+        "tensor `rope_freqs.weight`: holds 0",
+    );
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_used_is_told_by_tensor() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let bytes = builder("llama").build();
+    std::fs::write(file.path(), &bytes).unwrap();
+    let model = Model::open(file.path()).unwrap();
+    file.as_file().set_len(bytes.len() as u64 - 100).unwrap();
+    let error = load(&model).unwrap_err().to_string();
+    assert!(
+        error.contains("tensor `blk.0.ffn_down.weight`: cannot be read"),
+        "{error}"
+    );
+}
+
+#[test]
+fn workers_whose_keys_mean_something_else_do_not_pair() {
+    let hash = |builder: Builder| load(&open(builder).unwrap()).unwrap().spec().layout_hash;
+    let base = |base: f32| hash(builder("llama").f32("llama.rope.freq_base", base));
+    assert_eq!(base(10_000.0), hash(builder("llama")));
+    assert_ne!(base(10_000.0), base(20_000.0));
+    assert_ne!(base(10_000.0), hash(builder("qwen2")));
+    assert_ne!(
+        base(10_000.0),
+        hash(builder("llama").u32("llama.rope.dimension_count", 2))
+    );
+}
+
+#[test]
+fn shapes_that_cannot_be_are_refused() {
+    let check = |builder: Builder, expected: &str| {
+        let error = open(builder).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    // A key given twice would be refused for that.
+    let llama = |name: &str, value: u32| {
+        let sizes = [
+            ("block_count", 1),
+            ("embedding_length", 1 << 24),
+            ("attention.head_count", 1),
+            ("feed_forward_length", 16),
+            ("context_length", 64),
+        ];
+        let base = Builder::default()
+            .text("general.architecture", "llama")
+            .f32("llama.attention.layer_norm_rms_epsilon", 1e-5)
+            .texts("tokenizer.ggml.tokens", &["a"])
+            .u32(&format!("llama.{name}"), value);
+        let others = sizes.into_iter().filter(|(other, _)| *other != name);
+        others.fold(base, |b, (name, value)| b.u32(&format!("llama.{name}"), value))
+    };
+    check(llama("block_count", 5000), "more than 4096 layers");
+    check(llama("block_count", 0), "`llama.block_count` is 0");
+    check(llama("embedding_length", u32::MAX), "not between 1 and");
+    // One head as wide as the stream.
+    check(llama("rope.dimension_count", 4), "numbers a head");
+    check(llama("attention.head_count_kv", 3), "not a multiple");
+    check(
+        builder("llama").f32("llama.rope.scaling.factor", 4.0),
+        "rope scaling (`llama.rope.scaling.factor`)",
+    );
+    check(
+        builder("llama").f32("llama.rope.scale_linear", 2.0),
+        "rope scaling",
+    );
+    check(
+        builder("llama").u32("llama.rope.scaling.type", 1),
+        "rope scaling `an unsigned number`",
+    );
+    check(
+        builder("llama").u32("tokenizer.chat_template", 1),
+        "`tokenizer.chat_template` should be a text",
+    );
+    open(builder("llama").f32("llama.rope.scaling.factor", 1.0)).unwrap();
+}
+
+/// Bytes of the header of `small-llama.gguf`; numbers follow.
+const HEADER: usize = 2400;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Bytes changed in the header of a good model: it opens and loads, or is refused by an error.
+    #[test]
+    fn a_changed_model_is_loaded_or_refused(changes in prop::collection::vec((0..HEADER, any::<u8>()), 1..4)) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut bytes = std::fs::read(directory().join("small-llama.gguf")).unwrap();
+        for (at, byte) in changes {
+            bytes[at] = byte;
+        }
+        std::fs::write(file.path(), bytes).unwrap();
+        if let Ok(model) = Model::open(file.path()) {
+            // An error is as good: what counts is that it is one.
+            let _ = load(&model);
+            let _ = model.tokenizer().encode("hello<end>", true);
+        }
+    }
 }
 
 #[test]
@@ -178,6 +283,12 @@ fn vocabularies_that_contradict_themselves_are_refused() {
         tokens(base(), "gpt2", &["a"]).texts("tokenizer.ggml.merges", &["ab"]),
         "not two parts",
     );
+    for merge in ["aa bb", "aa a", "a aa", "a x"] {
+        check(
+            tokens(base(), "gpt2", &["a", "aa", "bb"]).texts("tokenizer.ggml.merges", &[merge]),
+            &format!("merge `{merge}`"),
+        );
+    }
     check(
         tokens(base(), "gpt2", &["日"]).texts("tokenizer.ggml.merges", &[""; 0]),
         "byte alphabet",

@@ -29,6 +29,31 @@ fn conversations_render_as_the_reference_does() {
 }
 
 #[test]
+fn what_was_said_is_text_whatever_it_spells() {
+    let model = model();
+    let tokenizer = model.tokenizer();
+    for case in cases::<Rendering>("template.json") {
+        let messages = &case.messages;
+        let tokens = model.encode_chat(messages).unwrap();
+        // A control token before and behind every message and before the answer, the template's own system message included.
+        let system = usize::from(messages[0].role != "system");
+        let controls = tokens.iter().filter(|&&t| tokenizer.is_control(t)).count();
+        assert_eq!(controls, 2 * (messages.len() + system) + 1, "{messages:?}");
+        // The text is the reference's.
+        let spelled: Vec<u8> = tokens
+            .iter()
+            .flat_map(|&t| tokenizer.token_bytes(t))
+            .copied()
+            .collect();
+        let rendered = model.template().unwrap().render(messages, true).unwrap();
+        assert_eq!(String::from_utf8(spelled).unwrap(), rendered);
+        if messages.iter().all(|m| !m.content.contains("<|")) {
+            assert_eq!(tokens, tokenizer.encode(&rendered, true).unwrap(), "{messages:?}");
+        }
+    }
+}
+
+#[test]
 fn what_real_templates_use_is_there() {
     let check = |template: &str, expected: &str| {
         assert_eq!(render(template, " hi ").unwrap(), expected, "{template}");
