@@ -3,7 +3,7 @@
 //! A step may take a second of prefill on a slow device. When the sequences that make up at least half of it are stopped meanwhile,
 //! the step is abandoned: nothing of it is booked, and the next one is planned without them. The rest loses less than is saved. Nobody
 //! loses two steps in a row, or a storm of aborts would hold up those who stay: what remains of an abandoned step is *owed* its next
-//! one, which is then abandoned only if all of it is stopped.
+//! one, which is then abandoned only if all of it is stopped. An engine that is told to end abandons its step in any case.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,11 +41,16 @@ struct State {
     parts: Vec<Part>,
     /// Stops that are queued and not applied yet. As bounded as the command queue.
     stops: BTreeSet<SequenceKey>,
+    /// The engine is about to end: no step is wanted.
+    ending: bool,
 }
 
 impl State {
     /// Whether at least half of the step's tokens are not wanted any more, and none of the rest are owed.
     fn is_futile(&self) -> bool {
+        if self.ending {
+            return true;
+        }
         let (mut wanted, mut unwanted) = (0, 0);
         for part in &self.parts {
             if self.stops.contains(&part.key) {
@@ -79,6 +84,17 @@ impl Watch {
     /// A stop has been applied, or could not be queued.
     pub(crate) fn stop_settled(&self, key: SequenceKey) {
         self.state().stops.remove(&key);
+    }
+
+    /// The engine shall end. Whatever it computes now is for nobody.
+    pub(crate) fn end_queued(&self) {
+        let mut state = self.state();
+        state.ending = true;
+        self.interrupt.set(true);
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.state().ending
     }
 
     /// A step begins. It may be futile already.
@@ -162,6 +178,17 @@ mod tests {
         check(&[0, 2], false);
         check(&[1, 2], true);
         check(&[0, 1, 2], true);
+    }
+
+    #[test]
+    fn no_step_is_wanted_at_the_end() {
+        let interrupt = Interrupt::default();
+        let watch = Watch::new(interrupt.clone());
+        watch.begin(&plan(&[10]));
+        watch.end_queued();
+        assert!(interrupt.is_raised() && watch.end());
+        watch.begin(&plan(&[10]));
+        assert!(watch.end(), "nor any later one");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -38,11 +37,10 @@ pub struct StillRunning {
     pub waited_ms: u64,
 }
 
-/// Commands an engine that runs on its own thread. Dropping it ends the engine after the current step.
+/// Commands an engine that runs on its own thread. Dropping it ends the engine after the current step, which is cut short if its
+/// backend can do that.
 pub struct EngineHandle {
     commands: Sender<Command>,
-    /// Set: end, even if the queue has no room for the command that says so.
-    ending: Arc<AtomicBool>,
     /// Disconnected when the thread has ended.
     ended: Receiver<()>,
     watch: Arc<Watch>,
@@ -58,16 +56,13 @@ pub fn start(backend: Box<dyn Backend>, config: EngineConfig, sink: EventSink) -
     let watch = engine.watch();
     let (commands, queue) = bounded(config.command_queue as usize);
     let (alive, ended) = bounded(0);
-    let ending = Arc::new(AtomicBool::new(false));
-    let end = Arc::clone(&ending);
     thread::Builder::new().name("engine".into()).spawn(move || {
         // Dropped last: whoever waits for `ended` may rely on `Down` having been said and the sink being gone.
         let _alive: Sender<()> = alive;
-        live(engine, queue, &end, sink);
+        live(engine, queue, sink);
     })?;
     Ok(EngineHandle {
         commands,
-        ending,
         ended,
         watch,
     })
@@ -99,7 +94,7 @@ impl EngineHandle {
         })
     }
 
-    /// Ends the engine, and waits for that (until the current step has ended) for up to `patience`.
+    /// Ends the engine, and waits for that (until the current step has ended or is cut short) for up to `patience`.
     ///
     /// # Errors
     /// When it takes longer. The engine ends nevertheless.
@@ -114,7 +109,8 @@ impl EngineHandle {
     }
 
     fn end(&self) {
-        self.ending.store(true, Ordering::Release);
+        // Even if the queue has no room for the command that says so.
+        self.watch.end_queued();
         // Wakes an idle engine. A full queue needs no waking, and a closed one has ended.
         let _ = self.commands.try_send(Command::Shutdown);
     }
@@ -127,8 +123,8 @@ impl Drop for EngineHandle {
 }
 
 /// The thread's whole life. The backend is gone when `Down` is said.
-fn live(mut engine: Engine, queue: Receiver<Command>, ending: &AtomicBool, sink: EventSink) {
-    let why = match catch_unwind(AssertUnwindSafe(|| serve(&mut engine, &queue, ending, &sink))) {
+fn live(mut engine: Engine, queue: Receiver<Command>, sink: EventSink) {
+    let why = match catch_unwind(AssertUnwindSafe(|| serve(&mut engine, &queue, &sink))) {
         Ok(why) => why,
         Err(panic) => DownReason::Panic(panic_text(panic.as_ref())),
     };
@@ -149,12 +145,8 @@ fn live(mut engine: Engine, queue: Receiver<Command>, ending: &AtomicBool, sink:
 }
 
 /// Serves commands and runs steps until the engine goes down; says why. Every event but `Down` goes to the sink.
-fn serve(
-    engine: &mut Engine,
-    queue: &Receiver<Command>,
-    ending: &AtomicBool,
-    sink: &EventSink,
-) -> DownReason {
+fn serve(engine: &mut Engine, queue: &Receiver<Command>, sink: &EventSink) -> DownReason {
+    let watch = engine.watch();
     loop {
         // At most one queue's worth, so that a flood of commands cannot keep steps from running.
         for _ in 0..queue.capacity().unwrap_or(1) {
@@ -167,7 +159,7 @@ fn serve(
                 return why;
             }
         }
-        if ending.load(Ordering::Acquire) {
+        if watch.is_ending() {
             return DownReason::Shutdown;
         }
         let event = engine.step();

@@ -2,13 +2,7 @@
 
 use engine::{Half, PoolShape, layout_hash};
 
-const SHAPE: PoolShape = PoolShape {
-    blocks: 3,
-    block_tokens: 4,
-    layers: 2,
-    kv_heads: 3,
-    head_dim: 5,
-};
+use crate::world::SHAPE;
 
 #[test]
 fn the_hash_is_of_everything_but_the_number_of_blocks() {

@@ -2,13 +2,7 @@
 
 use engine::{Half, KvMemory, KvPool, OutOfRange, PoolShape};
 
-const SHAPE: PoolShape = PoolShape {
-    blocks: 3,
-    block_tokens: 4,
-    layers: 2,
-    kv_heads: 3,
-    head_dim: 5,
-};
+use crate::world::SHAPE;
 
 #[test]
 fn an_empty_or_absurd_shape_is_an_error() {

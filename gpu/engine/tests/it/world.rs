@@ -7,6 +7,15 @@ use engine::{
     SequenceSpec, StepPlan, StepReport, Token,
 };
 
+/// A pool whose extents all differ.
+pub(crate) const SHAPE: PoolShape = PoolShape {
+    blocks: 3,
+    block_tokens: 4,
+    layers: 2,
+    kv_heads: 3,
+    head_dim: 5,
+};
+
 /// The end token of the made-up model.
 pub(crate) const END: Token = 7;
 

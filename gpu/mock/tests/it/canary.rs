@@ -1,22 +1,12 @@
 //! Planted faults, each of which the mock must find (INV-01), and sound use, in which it must find nothing.
 
-use engine::{Command, DownReason, EngineConfig, EngineEvent, KvMemory, PoolShape, SequenceKey};
+use engine::{Command, DownReason, EngineConfig, EngineEvent, KvMemory, SequenceKey};
 use mock::{MockConfig, OnForeign, Verify};
 
-use crate::drive::{Drive, prompt, spec};
+use crate::drive::{Drive, prompt, small, spec};
 
 fn mock() -> MockConfig {
-    let shape = PoolShape {
-        blocks: 64,
-        block_tokens: 4,
-        layers: 2,
-        kv_heads: 2,
-        head_dim: 3,
-    };
-    MockConfig {
-        shape,
-        ..MockConfig::default()
-    }
+    small(64, 4)
 }
 
 /// A sequence of 10 prompt tokens that has generated a few.

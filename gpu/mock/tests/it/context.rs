@@ -1,11 +1,10 @@
 //! Prompts at the edge of the model's context, on one worker and handed over from one to another.
 
-use engine::{
-    EngineConfig, EngineEvent, FinishReason, Goal, KvMemory, Refusal, SequenceKey, Token, TokenEvent,
-};
+use engine::{EngineConfig, EngineEvent, FinishReason, Goal, Refusal, SequenceKey, Token, TokenEvent};
 use mock::MockConfig;
 
 use crate::drive::{Drive, prompt, spec};
+use crate::handover::copy_blocks;
 
 /// Of the model, in tokens. No multiple of the block size.
 const CONTEXT: usize = 70;
@@ -105,12 +104,9 @@ fn check_handed_over(prompt_tokens: usize, whole: bool) {
         first.computed = u32::try_from(prompt_tokens).unwrap();
         first.tokens.push(answer[0].token);
         first.max_new -= 1;
-        first.blocks = decode.fresh(CONTEXT.div_ceil(16));
-        let mut bytes = vec![0; decode.pool.block_bytes()];
-        for (&from, &to) in prefill.blocks[&SequenceKey(1)].iter().zip(&first.blocks) {
-            prefill.pool.read_into(from, 0, &mut bytes).unwrap();
-            decode.pool.write_from(to, 0, &bytes).unwrap();
-        }
+        let source = &prefill.blocks[&SequenceKey(1)];
+        first.blocks = decode.fresh(source.len());
+        copy_blocks(&prefill.pool, source, &decode.pool, &first.blocks);
         decode.start(first);
         decode.run();
         answer.extend(tokens(&decode));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    BlockIndex, Command, Engine, EngineConfig, EngineEvent, Goal, KvPool, Sampling, SequenceKey,
+    BlockIndex, Command, Engine, EngineConfig, EngineEvent, Goal, KvPool, PoolShape, Sampling, SequenceKey,
     SequenceSpec, StepReport, Token,
 };
 use mock::{Canary, MockBackend, MockConfig, no_sleep};
@@ -22,6 +22,21 @@ pub(crate) fn spec(key: u64, prompt: &[Token], max_new: u32) -> SequenceSpec {
         ignore_eos: false,
         goal: Goal::Answer,
         priority: 0,
+    }
+}
+
+/// A mock with this many blocks of this many tokens, of more than one layer and head.
+pub(crate) fn small(blocks: u32, block_tokens: usize) -> MockConfig {
+    let shape = PoolShape {
+        blocks,
+        block_tokens,
+        layers: 2,
+        kv_heads: 2,
+        head_dim: 3,
+    };
+    MockConfig {
+        shape,
+        ..MockConfig::default()
     }
 }
 

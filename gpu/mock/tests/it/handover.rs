@@ -1,12 +1,10 @@
 //! Prefill on one worker, decode on another: the same tokens as on one, whether the KV was moved or computed again.
 
-use engine::{BlockIndex, EngineConfig, Goal, KvMemory, KvPool, PoolShape, SequenceKey, SequenceSpec};
-use mock::MockConfig;
-
-use crate::drive::{Drive, alone, prompt, spec};
+use crate::drive::{Drive, alone, prompt, small, spec};
+use engine::{BlockIndex, EngineConfig, Goal, KvMemory, KvPool, SequenceKey, SequenceSpec};
 
 /// Moves blocks as a transfer would: by bytes.
-fn copy_blocks(from: &KvPool, blocks: &[BlockIndex], to: &KvPool, into: &[BlockIndex]) {
+pub(crate) fn copy_blocks(from: &KvPool, blocks: &[BlockIndex], to: &KvPool, into: &[BlockIndex]) {
     let mut bytes = vec![0; from.shape().block_bytes()];
     assert_eq!(blocks.len(), into.len());
     for (&source, &destination) in blocks.iter().zip(into) {
@@ -15,24 +13,10 @@ fn copy_blocks(from: &KvPool, blocks: &[BlockIndex], to: &KvPool, into: &[BlockI
     }
 }
 
-fn mock(blocks: u32) -> MockConfig {
-    let shape = PoolShape {
-        blocks,
-        block_tokens: 4,
-        layers: 2,
-        kv_heads: 2,
-        head_dim: 3,
-    };
-    MockConfig {
-        shape,
-        ..MockConfig::default()
-    }
-}
-
 /// Runs the prompt to its first token on a worker of its own.
 fn prefill(whole: &SequenceSpec) -> (Drive, SequenceSpec) {
     let mut worker = Drive::new(
-        mock(60),
+        small(60, 4),
         EngineConfig {
             chunk_tokens: 7,
             ..EngineConfig::default()
@@ -57,11 +41,11 @@ fn prefill(whole: &SequenceSpec) -> (Drive, SequenceSpec) {
 #[track_caller]
 fn check(prompt_tokens: usize) {
     let whole = spec(5, &prompt(3, prompt_tokens), 30);
-    let expected = alone(&mock(60), whole.clone());
+    let expected = alone(&small(60, 4), whole.clone());
     let (worker, mut rest) = prefill(&whole);
     let first = *rest.tokens.last().unwrap();
 
-    let mut decode = Drive::new(mock(90), EngineConfig::default());
+    let mut decode = Drive::new(small(90, 4), EngineConfig::default());
     decode.start(spec(1, &prompt(8, 33), 50));
     decode.step();
     let source = &worker.blocks[&SequenceKey(5)];
@@ -95,13 +79,13 @@ fn moved_blocks_give_the_same_tokens() {
 #[test]
 fn a_migrated_sequence_goes_on_as_it_would_have() {
     let whole = spec(5, &prompt(3, 21), 30);
-    let expected = alone(&mock(60), whole.clone());
+    let expected = alone(&small(60, 4), whole.clone());
     for delivered in 1..30 {
         let mut again = whole.clone();
         again.tokens.extend(&expected[..delivered]);
         again.max_new -= u32::try_from(delivered).unwrap();
         assert_eq!(
-            alone(&mock(60), again),
+            alone(&small(60, 4), again),
             expected[delivered..],
             "after {delivered} tokens"
         );

@@ -1,25 +1,9 @@
 //! A sequence's tokens depend on the sequence alone: not on chunks, budget, company or block size.
 
-use engine::{EngineConfig, PoolShape, SequenceSpec, Token};
-use mock::MockConfig;
-
-use crate::drive::{Drive, alone, prompt, spec};
+use crate::drive::{Drive, alone, prompt, small, spec};
+use engine::{EngineConfig, SequenceSpec, Token};
 
 const SEQUENCES: u32 = 7;
-
-fn mock(block_tokens: usize) -> MockConfig {
-    let shape = PoolShape {
-        blocks: 2000,
-        block_tokens,
-        layers: 2,
-        kv_heads: 2,
-        head_dim: 3,
-    };
-    MockConfig {
-        shape,
-        ..MockConfig::default()
-    }
-}
 
 fn sequence(key: u32) -> SequenceSpec {
     spec(u64::from(key), &prompt(key, 5 + 11 * key as usize), 20)
@@ -28,14 +12,14 @@ fn sequence(key: u32) -> SequenceSpec {
 /// Each sequence's answer when it is alone.
 fn expected() -> Vec<Vec<Token>> {
     (0..SEQUENCES)
-        .map(|key| alone(&mock(16), sequence(key)))
+        .map(|key| alone(&small(2000, 16), sequence(key)))
         .collect()
 }
 
 /// All sequences at once under `config` answer as each does alone, and no foreign byte is met.
 #[track_caller]
 fn check(block_tokens: usize, config: EngineConfig, expected: &[Vec<Token>]) {
-    let mut drive = Drive::new(mock(block_tokens), config);
+    let mut drive = Drive::new(small(2000, block_tokens), config);
     for key in 0..SEQUENCES {
         drive.start(sequence(key));
         drive.step();
