@@ -1,13 +1,14 @@
 //! The in-process transfer: what arrives, what is refused, how it ends.
 
-use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 
 use kv::{
     Fault, HeapMemory, InProcess, KvError, KvEvent, KvMemory, KvTransfer, OutOfRange, ReadError, ReadId,
     ReadStats, Refusal, SourceAddress, TransferKey,
 };
 
-use crate::world::{BLOCK, BLOCKS, CAPABILITY, KEY, Told, World};
+use crate::world::{BLOCK, BLOCKS, CAPABILITY, HANG, KEY, Told, World};
 
 fn check_move(threads: bool, source: &[u32], into: &[u32], descriptors: u32) {
     let world = World::new(threads);
@@ -159,10 +160,10 @@ fn every_read_of_a_dropped_reader_has_ended() {
     assert!(world.told.is_empty());
 }
 
-/// A region of which one block does not behave: what it does instead of being written.
-struct Odd(HeapMemory, u32, fn());
+/// A region whose block 4 is odd: what happens when it is written, and whether it is.
+struct Odd<F>(HeapMemory, F);
 
-impl KvMemory for Odd {
+impl<F: Fn() -> bool + Send + Sync + 'static> KvMemory for Odd<F> {
     fn block_bytes(&self) -> usize {
         self.0.block_bytes()
     }
@@ -176,47 +177,121 @@ impl KvMemory for Odd {
         self.0.read_into(block, offset, bytes)
     }
     fn write_from(&self, block: u32, offset: usize, bytes: &[u8]) -> Result<(), OutOfRange> {
-        if block == self.1 {
-            self.2();
+        if block == 4 && !(self.1)() {
             return Ok(());
         }
         self.0.write_from(block, offset, bytes)
     }
 }
 
-/// A reader with a thread of its own, whose block 4 is odd.
-fn odd_reader(world: &World, odd: fn()) -> (InProcess, Told) {
-    let told = Told::default();
-    let memory = Arc::new(Odd(HeapMemory::new(BLOCKS, BLOCK), 4, odd));
-    let reader = InProcess::spawn(&world.hub, memory, told.sink()).unwrap();
-    (reader, told)
+/// A reader with a thread of its own and an odd region.
+struct OddReader {
+    reader: InProcess,
+    told: Told,
+    memory: Arc<dyn KvMemory>,
+}
+
+impl OddReader {
+    fn new(world: &World, odd: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        let told = Told::default();
+        let memory: Arc<dyn KvMemory> = Arc::new(Odd(HeapMemory::new(BLOCKS, BLOCK), odd));
+        let reader = InProcess::spawn(&world.hub, Arc::clone(&memory), told.sink()).unwrap();
+        Self { reader, told, memory }
+    }
+
+    /// In the middle of read 0, of the offered blocks 1 and 2 into blocks 4 and 5. It goes on when the sender is dropped.
+    fn half_way(world: &World) -> (Self, SyncSender<()>) {
+        let (release, gate) = sync_channel::<()>(0);
+        let (entered, in_copy) = sync_channel(1);
+        let gate = Mutex::new(gate);
+        let this = Self::new(world, move || {
+            entered.send(()).unwrap();
+            gate.lock().unwrap().recv().is_err()
+        });
+        world.offer(&[1, 2]);
+        this.reader.read(world.request(0, &[4, 5])).unwrap();
+        in_copy.recv_timeout(HANG).unwrap();
+        (this, release)
+    }
+
+    /// Whether a block was ever written.
+    fn is_written(&self, block: u32) -> bool {
+        let mut bytes = vec![0; BLOCK];
+        self.memory.read_into(block, 0, &mut bytes).unwrap();
+        bytes.iter().any(|&byte| byte != 0)
+    }
+}
+
+#[test]
+fn a_withdrawal_waits_for_the_copy_under_way_and_lets_no_other_begin() {
+    let world = World::new(false);
+    let (odd, release) = OddReader::half_way(&world);
+    world.source.withdraw(KEY);
+    world.source.withdraw(KEY);
+    assert!(world.source_told.is_empty(), "the source's blocks are being read");
+    let totals = world.source.totals();
+    assert_eq!((totals.sends_open, totals.offers_open), (1, 1));
+    world.read(7, &[5]);
+    assert_eq!(
+        world.told.end_of(7),
+        Err(ReadError::Refused(Refusal::NoSuchOffer))
+    );
+    drop(release);
+    assert!(odd.told.end_of(0).is_ok());
+    assert_eq!(world.source_told.next(), KvEvent::Withdrawn { key: KEY });
+    let totals = world.source.totals();
+    assert_eq!((totals.sends_open, totals.offers_open), (0, 0));
+    assert!(world.source_told.is_empty(), "said once");
+}
+
+#[test]
+fn a_cancelled_copy_goes_no_further() {
+    let world = World::new(false);
+    let (odd, release) = OddReader::half_way(&world);
+    odd.reader.cancel(ReadId(0));
+    assert!(odd.told.is_empty(), "bytes may still land");
+    drop(release);
+    assert_eq!(odd.told.end_of(0), Err(ReadError::Cancelled));
+    assert_eq!((odd.is_written(4), odd.is_written(5)), (true, false));
+    assert_eq!(world.source.totals().sends_open, 0);
+}
+
+#[test]
+fn a_copy_whose_source_leaves_meanwhile_ends_well() {
+    let world = World::new(false);
+    let (odd, release) = OddReader::half_way(&world);
+    drop(world.source);
+    drop(release);
+    assert!(odd.told.end_of(0).is_ok());
+    assert!(odd.is_written(5));
 }
 
 #[test]
 fn what_cannot_land_is_told_from_what_did() {
     let world = World::new(false);
     world.offer(&[1]);
-    let (reader, told) = odd_reader(&world, || ());
-    reader.read(world.request(3, &[4])).unwrap();
-    assert_eq!(told.end_of(3), Err(ReadError::Corrupt { block: 4 }));
+    let odd = OddReader::new(&world, || false);
+    odd.reader.read(world.request(3, &[4])).unwrap();
+    assert_eq!(odd.told.end_of(3), Err(ReadError::Corrupt { block: 4 }));
 }
 
 #[test]
 fn a_copy_that_panics_ends_its_read_and_nothing_else() {
     let world = World::new(false);
     world.offer(&[1]);
-    let (reader, told) = odd_reader(&world, || panic!("the region"));
+    let odd = OddReader::new(&world, || panic!("the region"));
     for id in [0, 1] {
-        reader.read(world.request(id, &[4])).unwrap();
-        assert!(matches!(told.end_of(id), Err(ReadError::Local(_))));
+        odd.reader.read(world.request(id, &[4])).unwrap();
+        assert!(matches!(odd.told.end_of(id), Err(ReadError::Local(_))));
     }
-    reader.read(world.request(2, &[5])).unwrap();
-    assert!(told.end_of(2).is_ok());
+    odd.reader.read(world.request(2, &[5])).unwrap();
+    assert!(odd.told.end_of(2).is_ok());
     // No pin is left: a withdrawal is done at once.
     assert_eq!(world.source.totals().sends_open, 0);
     world.source.withdraw(KEY);
     assert_eq!(world.source_told.next(), KvEvent::Withdrawn { key: KEY });
-    assert_eq!((reader.totals().failed, reader.totals().reads_open), (2, 0));
+    let totals = odd.reader.totals();
+    assert_eq!((totals.failed, totals.reads_in, totals.reads_open), (2, 1, 0));
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(crate) const KEY: TransferKey = TransferKey {
     generation: 3,
 };
 pub(crate) const CAPABILITY: u128 = 42;
-const HANG: Duration = Duration::from_secs(20);
+pub(crate) const HANG: Duration = Duration::from_secs(20);
 
 /// Events, in the order told.
 #[derive(Clone, Default)]
