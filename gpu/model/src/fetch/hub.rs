@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 
-use hf_hub::api::sync::{Api, ApiBuilder, ApiRepo};
-use hf_hub::{Cache, Repo, RepoType};
+use hf_hub::Cache;
+use hf_hub::api::sync::{ApiBuilder, ApiRepo};
 
 use super::{FetchError, FetchOptions, Progress};
 
@@ -18,7 +18,7 @@ enum Event {
     Done(Result<PathBuf, String>),
 }
 
-/// The file, from the hub's own cache layout under the cache folder or from the hub.
+/// The file, from the hub's own cache layout under the cache folder or from the hub. The hub is not asked for what is here.
 ///
 /// The hub's client has no deadlines, so it runs on a thread of its own; when it goes silent for too long that thread is left behind
 /// and ends with its socket or with the process.
@@ -29,32 +29,40 @@ pub(super) fn fetch(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PathBuf, FetchError> {
     let cache = Cache::new(options.cache_dir.join("hub"));
-    let cached = |file| cache.repo(Repo::new(repo.to_owned(), RepoType::Model)).get(file);
-    if let Some(path) = file.and_then(cached) {
+    if let Some(path) = cached(&cache, repo, file) {
         return Ok(path);
     }
     let failed = |detail: String| FetchError::Hub {
         repo: repo.to_owned(),
         detail,
     };
-    let mut builder = ApiBuilder::from_env()
-        .with_cache_dir(cache.path().clone())
-        .with_progress(false);
-    if let Some(endpoint) = &options.hub_endpoint {
-        builder = builder.with_endpoint(endpoint.clone());
-    }
-    let api = builder.build().map_err(|e| failed(e.to_string()))?;
     let (sender, events) = sync_channel(64);
-    let (name, file) = (repo.to_owned(), file.map(str::to_owned));
+    let (name, file, endpoint) = (
+        repo.to_owned(),
+        file.map(str::to_owned),
+        options.hub_endpoint.clone(),
+    );
     thread::Builder::new()
         .name("hub-fetch".to_owned())
         .spawn(move || {
-            let result = download(&api, &name, file.as_deref(), &sender);
+            let result = download(&cache, endpoint, &name, file, &sender);
             // Nobody listens any more where the caller gave up.
             let _ = sender.send(Event::Done(result));
         })
         .map_err(|e| failed(e.to_string()))?;
     follow(&events, options, progress).map_err(failed)
+}
+
+/// What an earlier fetch has left in the cache: the named file, or the one to take of those that lie there.
+fn cached(cache: &Cache, repo: &str, file: Option<&str>) -> Option<PathBuf> {
+    let repo = cache.model(repo.to_owned());
+    if let Some(file) = file {
+        return repo.get(file);
+    }
+    let snapshot = std::fs::read_dir(repo.get(".")?).ok()?;
+    let names = snapshot.flatten().map(|entry| entry.file_name().into_string());
+    let names: Vec<String> = names.filter_map(Result::ok).collect();
+    repo.get(&choose(&names).ok()?)
 }
 
 /// Passes progress on until the thread is done or has been silent for too long.
@@ -70,25 +78,36 @@ fn follow(
             Err(RecvTimeoutError::Timeout) => {
                 return Err(format!("nothing arrived for {} s", options.stall.as_secs()));
             }
-            // The client panicked: it does on some malformed answers.
+            // The client panicked: it does on some malformed answers, and where there is no home folder.
             Err(RecvTimeoutError::Disconnected) => {
-                return Err("the hub's answer was not understood".to_owned());
+                return Err("the hub's answer was not understood, or HOME is not set".to_owned());
             }
         }
     }
 }
 
 fn download(
-    api: &Api,
+    cache: &Cache,
+    endpoint: Option<String>,
     name: &str,
-    file: Option<&str>,
+    file: Option<String>,
     events: &SyncSender<Event>,
 ) -> Result<PathBuf, String> {
-    let repo = api.model(name.to_owned());
+    let mut builder = ApiBuilder::from_env()
+        .with_cache_dir(cache.path().clone())
+        .with_progress(false);
+    if let Some(endpoint) = endpoint {
+        builder = builder.with_endpoint(endpoint);
+    }
+    let repo = builder.build().map_err(|e| describe(&e))?.model(name.to_owned());
     let file = match file {
-        Some(file) => file.to_owned(),
+        Some(file) => file,
         None => choose(&listing(&repo)?)?,
     };
+    // Chosen just now, and perhaps not at the top of the repository, where `cached` looks.
+    if let Some(path) = cached(cache, name, Some(&file)) {
+        return Ok(path);
+    }
     let watch = Watch {
         events: events.clone(),
         done: 0,

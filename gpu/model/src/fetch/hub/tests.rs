@@ -6,7 +6,7 @@ use super::*;
 
 const CONTENT: &[u8] = b"GGUF weights";
 
-/// A hub on the loopback with one repository, `o/n`. Serves until the test process ends.
+/// A hub on the loopback with two repositories, `o/n` and `o/deep`. Serves until the test process ends.
 fn hub() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -39,7 +39,11 @@ fn answer(mut stream: &TcpStream) {
         "/api/models/o/n/revision/main" => {
             [head("200 OK", files.len(), "").as_bytes(), files.as_bytes()].concat()
         }
-        "/o/n/resolve/main/m.Q4_1.gguf" => {
+        "/api/models/o/deep/revision/main" => {
+            let files = r#"{"sha":"c0","siblings":[{"rfilename":"q/m.gguf"}]}"#;
+            [head("200 OK", files.len(), "").as_bytes(), files.as_bytes()].concat()
+        }
+        "/o/n/resolve/main/m.Q4_1.gguf" | "/o/deep/resolve/main/q/m.gguf" => {
             let more = format!("\r\ncontent-range: bytes 0-{}/{}", body.len() - 1, CONTENT.len());
             [head("206 Partial Content", body.len(), &more).as_bytes(), body].concat()
         }
@@ -73,15 +77,20 @@ fn the_preferred_file_is_fetched_with_progress() {
 }
 
 #[test]
-fn a_named_file_is_served_from_the_cache_when_it_is_there() {
+fn what_is_in_the_cache_is_not_fetched_again() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(&dir);
-    let path = fetch("o/n", Some("m.Q4_1.gguf"), &options, &mut |_| ()).unwrap();
+    let again = |repo, file, options: &FetchOptions| {
+        fetch(repo, file, options, &mut |_| panic!("nothing has to be fetched")).unwrap()
+    };
+    let deep = fetch("o/deep", None, &options, &mut |_| ()).unwrap();
+    assert_eq!(again("o/deep", None, &options), deep);
+    let path = fetch("o/n", None, &options, &mut |_| ()).unwrap();
+    // Nor is the hub asked, where the file is at the top of the repository or was named.
     options.hub_endpoint = Some("http://127.0.0.1:1".to_owned());
-    assert_eq!(
-        fetch("o/n", Some("m.Q4_1.gguf"), &options, &mut |_| ()).unwrap(),
-        path
-    );
+    assert_eq!(again("o/n", None, &options), path);
+    assert_eq!(again("o/n", Some("m.Q4_1.gguf"), &options), path);
+    assert_eq!(again("o/deep", Some("q/m.gguf"), &options), deep);
 }
 
 #[test]
