@@ -35,6 +35,20 @@
 //! Everything is about one [`Attempt`]: a room and its generation. Whatever fails, the owner closes the attempt and
 //! begins the next one, which computes the prompt and what was delivered. `Close` is repeated until there is proof that
 //! the lease is returned: `Closed`, or the answer to a digest of the attempts that the gateway wants kept, or the fence.
+//!
+//! # What holds whatever happens
+//!
+//! ```text
+//!   a room has one outcome, and has it by its deadline         Room::settle, the table of waits at the module `room`
+//!   an old message changes nothing                             `leg_index` at the owner, `legal` and tombstones at the host
+//!   a block is free, leased, cached or quarantined             `Blocks::change`
+//!   nobody gets a block that another may touch                 holds: taken before the work, released by its proof
+//!   blocks come back though every Close is lost                repetition, digest, end of the link: each alone
+//!   a queue is bounded and refuses by type                     the desk's; a host's stays by its slots and blocks
+//! ```
+//!
+//! Where to begin: `room` (an owner's phases and what ends each), then `host` (a worker's), then `ledger`; `admission` stands
+//! apart. Every state × every input of both sides is a snapshot in `tests/it/snapshots`.
 
 mod admission;
 mod command;

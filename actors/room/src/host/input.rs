@@ -16,7 +16,7 @@ pub enum HostInput {
         message: FromOwner,
     },
     /// A heartbeat's digest: every attempt of `gateway` that is not in `open` is dropped, and the answer lists what is
-    /// held afterwards.
+    /// held afterwards. Its link brings it neither before nor after its turn among the orders.
     Digest {
         /// Whose digest it is.
         gateway: NodeId,

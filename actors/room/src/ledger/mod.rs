@@ -3,14 +3,17 @@
 //! Every block is in exactly one of four states, and free + leased + cached + quarantined = pool, always (INV-02):
 //!
 //! ```text
-//!                 grant, grow                       close, nobody holds, contents unknown
-//!        ┌─────────────────────────►┌────────┐──────────────────────────────────────────┐
-//!    ┌───┴──┐                       │ leased │                                          │
-//!    │ free │◄── evicted ──┐        └─┬──▲───┘── close, somebody holds ──► ┌────────────▼┐
-//!    └──▲───┘         ┌────┴───┐ close│  │ grant shares it                 │ quarantined │
-//!       │             │ cached │◄─────┘  │                                 └──────┬──────┘
-//!       │             └──▲─────┘─────────┘                                        │
-//!       └────────────────┴────────────────── last hold proven gone ───────────────┘
+//!            grant, grow             close, and somebody holds it
+//!   ┌──────┐ ──────────▶ ┌────────┐ ────────────────────────────▶ ┌─────────────┐
+//!   │ free │             │ leased │                               │ quarantined │
+//!   └──────┘ ◀────────── └────────┘ ◀──────────────────────────── └─────────────┘
+//!       ▲      close       │    ▲        grant shares it                  │
+//!       │                  │    │                                         │ last proof
+//!       │ emptied     close│    │ grant shares it                         ▼
+//!       │ for others       ▼    │                            cached if it has a name,
+//!       │                ┌────────┐                          else free: as with `close`
+//!       └─────────────── │ cached │
+//!                        └────────┘
 //! ```
 //!
 //! A *hold* says that somebody may touch the blocks: the engine, a read of ours, or a peer that reads what we offer. It is
@@ -18,7 +21,8 @@
 //! ends the attempt's right to its blocks; blocks under a hold stay out of everyone's reach until the last hold is gone.
 //!
 //! A block whose contents are complete carries their name, a [`BlockHash`](crate::BlockHash), and can be leased to
-//! several attempts at once; such a block is only ever read.
+//! several attempts at once; such a block is only ever read. So a quarantined one can be shared too: what the hold
+//! forbids is to empty it. A hold covers its whole lease, shared blocks included, because the engine and peers read those.
 
 mod block;
 mod hold;

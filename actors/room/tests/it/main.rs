@@ -10,6 +10,7 @@ mod host_world;
 mod ledger_ops;
 mod ledger_prop;
 mod restart;
+mod room_drain;
 mod room_kit;
 mod room_life;
 mod room_prop;

@@ -2,8 +2,8 @@
 
 use proptest::prelude::ProptestConfig;
 use room::{
-    Command, Generation, Input, Limits, NodeId, PhaseKind, Priority, Report, Room, RoomId, RoomSpec, Route,
-    Span, Time,
+    Command, Generation, Input, Limits, NodeId, Outcome, PhaseKind, Priority, Report, Room, RoomId, RoomSpec,
+    Route, Span, Time,
 };
 
 /// So many random cases, or as many as `PROPTEST_CASES` says.
@@ -52,6 +52,15 @@ pub(crate) fn ms(millis: u64) -> Time {
 pub(crate) fn new_room() -> Room {
     Room::new(ROOM, SPEC, &Limits::default(), ms(0))
 }
+
+/// Where the outcome is still open.
+pub(crate) const LIVE: [PhaseKind; 5] = [
+    PhaseKind::Queued,
+    PhaseKind::Reserving,
+    PhaseKind::Prefilling,
+    PhaseKind::Pulling,
+    PhaseKind::Decoding,
+];
 
 /// A report about the room's current attempt.
 pub(crate) fn from(room: &Room, worker: NodeId, report: Report) -> Input {
@@ -130,4 +139,26 @@ pub(crate) fn second_attempt() -> Room {
     assert!(room.legs().is_empty());
     assert_eq!(room.generation(), first.next());
     room
+}
+
+/// The outcomes among them.
+pub(crate) fn answers(commands: &[Command]) -> Vec<Outcome> {
+    let answer = |c: &Command| {
+        if let Command::Answer(outcome) = c {
+            Some(*outcome)
+        } else {
+            None
+        }
+    };
+    commands.iter().filter_map(answer).collect()
+}
+
+/// Calls the room whenever it asks to be, up to and including `until`.
+pub(crate) fn idle(room: &mut Room, until: Time) -> Vec<(Time, Command)> {
+    let mut said = Vec::new();
+    while let Some(at) = room.poll_timeout().filter(|at| *at <= until) {
+        room.handle_timeout(at);
+        said.extend(commands(room).into_iter().map(|command| (at, command)));
+    }
+    said
 }

@@ -1,42 +1,14 @@
-//! Lives of rooms: retries, migrations, deadlines, and the way to the fence.
+//! Lives of rooms: retries, migrations, deadlines.
 
 use room::{
-    AbortBy, AttemptError, Command, Failure, Finish, Generation, Happening, Inherited, Input, Limits, NodeId,
-    Order, Outcome, PhaseKind, Refusal, Report, Room, Span, Time, WaitsFor,
+    AttemptError, Command, Failure, Finish, Generation, Happening, Input, Limits, Order, Outcome, PhaseKind,
+    Refusal, Report, Room, Span, WaitsFor,
 };
 
 use crate::room_kit::{
-    DECODE, MIXED, PAIR, PREFILL, ROOM, SPEC, advance, commands, from, ms, new_room, room_in, tell, token,
+    DECODE, LIVE, MIXED, PAIR, PREFILL, ROOM, SPEC, advance, answers, commands, from, idle, ms, new_room,
+    room_in, tell, token,
 };
-
-const LIVE: [PhaseKind; 5] = [
-    PhaseKind::Queued,
-    PhaseKind::Reserving,
-    PhaseKind::Prefilling,
-    PhaseKind::Pulling,
-    PhaseKind::Decoding,
-];
-
-fn answers(commands: &[Command]) -> Vec<Outcome> {
-    let answer = |c: &Command| {
-        if let Command::Answer(outcome) = c {
-            Some(*outcome)
-        } else {
-            None
-        }
-    };
-    commands.iter().filter_map(answer).collect()
-}
-
-/// Calls the room whenever it asks to be, up to and including `until`.
-fn idle(room: &mut Room, until: Time) -> Vec<(Time, Command)> {
-    let mut said = Vec::new();
-    while let Some(at) = room.poll_timeout().filter(|at| *at <= until) {
-        room.handle_timeout(at);
-        said.extend(commands(room).into_iter().map(|command| (at, command)));
-    }
-    said
-}
 
 #[test]
 fn the_request_deadline_ends_every_phase_on_time() {
@@ -55,42 +27,6 @@ fn the_request_deadline_ends_every_phase_on_time() {
             Some(&answer)
         );
     }
-}
-
-#[test]
-fn an_abort_is_answered_at_once_and_drained_after() {
-    for phase in LIVE {
-        for route in [PAIR, MIXED] {
-            if phase == PhaseKind::Pulling && route.is_mixed() {
-                continue;
-            }
-            check_abort(room_in(phase, route));
-        }
-    }
-}
-
-fn check_abort(mut room: Room) {
-    let phase = room.phase();
-    let outcome = Outcome::Aborted(AbortBy::ClientGone);
-    room.handle_input(ms(1), Input::Abort(AbortBy::ClientGone));
-    let said = commands(&mut room);
-    assert_eq!(said[0], Command::Answer(outcome), "{phase}");
-    for leg in room.legs() {
-        assert_eq!(room.phase(), PhaseKind::Draining, "{phase}");
-        assert!(leg.told_to_close.is_some(), "{phase}");
-        let closed = Input::FromWorker {
-            worker: leg.worker,
-            generation: leg.generation,
-            report: Report::Closed,
-        };
-        room.handle_input(ms(2), closed);
-    }
-    assert_eq!(
-        (room.phase(), room.outcome()),
-        (PhaseKind::Ended, Some(outcome)),
-        "{phase}"
-    );
-    assert_eq!(room.poll_timeout(), None, "{phase}");
 }
 
 #[test]
@@ -153,29 +89,6 @@ fn there_is_no_more_progress_than_there_are_positions() {
     let armed = room.deadline();
     tell(&mut room, ms(2), PREFILL, Report::Progress { positions: 10_000 });
     assert_eq!((room.deadline(), room.stale_inputs()), (armed, 1));
-}
-
-#[test]
-fn limits_of_zero_keep_nobody_busy() {
-    let zero = Span::default();
-    let limits = Limits {
-        queue: zero,
-        reserve: zero,
-        close_first: zero,
-        close_max: zero,
-        drain_overdue: zero,
-        drain_fence: zero,
-        drain_max: zero,
-        ..Limits::default()
-    };
-    let mut room = Room::new(ROOM, SPEC, &limits, ms(0));
-    advance(&mut room, PhaseKind::Reserving, PAIR, ms(0));
-    room.handle_input(ms(0), Input::Abort(AbortBy::ClientGone));
-    for _ in 0..10 {
-        let at = room.poll_timeout().unwrap();
-        room.handle_timeout(at);
-        assert!(room.poll_timeout() > Some(at), "due again at once");
-    }
 }
 
 #[test]
@@ -266,6 +179,23 @@ fn whole_but_for_the_word_that_it_is() {
 }
 
 #[test]
+fn what_fails_after_the_deadline_has_expired() {
+    let mut room = room_in(PhaseKind::Decoding, PAIR);
+    let failed = Report::Failed(AttemptError::EngineFailed);
+    tell(&mut room, SPEC.deadline, DECODE, failed);
+    assert_eq!(room.outcome(), Some(Outcome::Expired(PhaseKind::Decoding)));
+}
+
+#[test]
+fn a_draining_worker_is_avoided_and_no_fault() {
+    let mut room = room_in(PhaseKind::Reserving, PAIR);
+    tell(&mut room, ms(1), DECODE, Report::Refused(Refusal::Draining));
+    let said = idle(&mut room, ms(1_000));
+    let asks = |c: &Command| matches!(c, Command::Enqueue(bid) if bid.avoid.contains(&DECODE));
+    assert!(said.iter().any(|(_, c)| asks(c)), "{said:?}");
+}
+
+#[test]
 fn faults_are_bounded() {
     let mut room = new_room();
     let max = Limits::default().max_faults;
@@ -333,150 +263,6 @@ fn an_answer_that_has_begun_waits_for_credit_as_long_as_the_request_may_take() {
     let answer = said.iter().find(|(_, c)| matches!(c, Command::Answer(_)));
     let expired = Command::Answer(Outcome::Expired(PhaseKind::Queued));
     assert_eq!(answer, Some(&(SPEC.deadline, expired)));
-}
-
-#[test]
-fn the_legs_of_a_failed_attempt_are_drained_beside_the_next() {
-    let mut room = room_in(PhaseKind::Pulling, PAIR);
-    tell(&mut room, ms(1), DECODE, Report::Failed(AttemptError::PullFailed));
-    advance(&mut room, PhaseKind::Reserving, MIXED, ms(2));
-    let legs: Vec<_> = room
-        .legs()
-        .iter()
-        .map(|leg| (leg.worker, leg.generation.0, leg.told_to_close))
-        .collect();
-    assert_eq!(
-        legs,
-        [(PREFILL, 1, Some(1)), (DECODE, 1, Some(1)), (DECODE, 2, None)]
-    );
-
-    let old = |report| Input::FromWorker {
-        worker: DECODE,
-        generation: Generation(1),
-        report,
-    };
-    room.handle_input(ms(3), old(Report::Closed));
-    assert_eq!(room.phase(), PhaseKind::Reserving);
-    assert_eq!(room.legs().len(), 2);
-}
-
-#[test]
-fn a_lease_that_is_not_returned_is_reported_then_fenced() {
-    let mut room = room_in(PhaseKind::Decoding, MIXED);
-    room.handle_input(ms(0), Input::Abort(AbortBy::ClientGone));
-    commands(&mut room);
-    while room.poll_event().is_some() {}
-    let said = idle(&mut room, ms(6_000));
-    let closes = said.iter().filter(|(_, c)| {
-        matches!(
-            c,
-            Command::Send {
-                order: Order::Close,
-                ..
-            }
-        )
-    });
-    let at: Vec<_> = closes.map(|(at, _)| (*at - ms(0)).as_millis()).collect();
-    assert_eq!(at, [100, 300, 700, 1_500, 3_100, 5_100]);
-    let fences = said
-        .iter()
-        .filter(|(_, c)| *c == Command::Fence { worker: DECODE });
-    let at: Vec<_> = fences.map(|(at, _)| (*at - ms(0)).as_millis()).collect();
-    assert_eq!(at, [3_000, 6_000]);
-    let overdue: Vec<_> = std::iter::from_fn(|| room.poll_event())
-        .filter(|event| matches!(event.what, Happening::DrainOverdue { .. }))
-        .map(|event| (event.at, event.room))
-        .collect();
-    assert_eq!(overdue, [(ms(1_000), ROOM)]);
-    room.handle_input(ms(6_001), Input::WorkerLost { worker: DECODE });
-    assert_eq!(room.phase(), PhaseKind::Ended);
-}
-
-#[test]
-fn a_worker_that_says_it_is_at_it_is_not_fenced_for_a_while() {
-    let mut room = room_in(PhaseKind::Decoding, MIXED);
-    room.handle_input(ms(0), Input::Abort(AbortBy::ClientGone));
-    commands(&mut room);
-    let mut fenced_at = None;
-    for tick in 1..200 {
-        let now = ms(tick * 250);
-        tell(&mut room, now, DECODE, Report::Held);
-        let said = idle(&mut room, now);
-        fenced_at = said
-            .iter()
-            .find(|(_, c)| matches!(c, Command::Fence { .. }))
-            .map(|(at, _)| *at);
-        if fenced_at.is_some() {
-            break;
-        }
-    }
-    assert_eq!(fenced_at, Some(ms(30_000)), "not before drain_max, and not never");
-}
-
-#[test]
-fn adopted_rooms_close_what_the_dead_owner_had_open() {
-    for answered in [false, true] {
-        let outcome = Outcome::Failed(Failure::OwnerLost);
-        let legs = vec![
-            (PREFILL, Generation(2)),
-            (DECODE, Generation(2)),
-            (DECODE, Generation(1)),
-        ];
-        let inherited = Inherited {
-            generation: Generation(2),
-            legs: legs.clone(),
-            outcome,
-            answered,
-        };
-        let mut room = Room::adopt(ROOM, inherited, &Limits::default(), ms(5));
-        assert_eq!(room.phase(), PhaseKind::Draining);
-        let said = commands(&mut room);
-        assert_eq!(answers(&said).len(), usize::from(!answered));
-        let closes = said.iter().filter(|c| {
-            matches!(
-                c,
-                Command::Send {
-                    order: Order::Close,
-                    ..
-                }
-            )
-        });
-        assert_eq!(closes.count(), 3);
-        for (worker, generation) in legs {
-            room.handle_input(
-                ms(6),
-                Input::FromWorker {
-                    worker,
-                    generation,
-                    report: Report::NotHeld,
-                },
-            );
-        }
-        assert_eq!(commands(&mut room).last(), Some(&Command::End));
-    }
-}
-
-#[test]
-fn an_adopted_room_without_legs_ends_at_once() {
-    let outcome = Outcome::Completed(Finish::Stop);
-    let inherited = Inherited {
-        generation: Generation(1),
-        legs: vec![],
-        outcome,
-        answered: true,
-    };
-    let mut room = Room::adopt(ROOM, inherited, &Limits::default(), ms(5));
-    assert_eq!((room.phase(), room.poll_timeout()), (PhaseKind::Ended, None));
-    assert_eq!(commands(&mut room).last(), Some(&Command::End));
-}
-
-#[test]
-fn a_worker_that_is_lost_before_it_was_asked_leaves_no_leg() {
-    let mut room = room_in(PhaseKind::Reserving, PAIR);
-    room.handle_input(ms(1), Input::WorkerLost { worker: PREFILL });
-    assert_eq!(room.generation(), Generation(2));
-    let legs: Vec<NodeId> = room.legs().iter().map(|leg| leg.worker).collect();
-    assert_eq!(legs, [DECODE], "only decode was asked");
 }
 
 #[test]
