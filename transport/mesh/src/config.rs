@@ -15,19 +15,23 @@ pub struct Config {
     pub stall_deadline: Duration,
     /// How long a link that is ended in order may take to deliver what was queued.
     pub flush_deadline: Duration,
-    /// Frames that may be queued on a link.
+    /// Frames that may be queued on a link, and those that may have come and not been dealt with: see [`Unread`](crate::Unread).
     pub queue_frames: usize,
-    /// Bytes that may be queued on a link.
+    /// Bytes of such frames, each way. A heartbeat waits behind what is queued: a network that does not carry this much within a
+    /// lease ends links when they are full.
     pub queue_bytes: usize,
-    /// Connections that may be in their handshake or hello at a time; more are refused.
+    /// Connections that may be in their handshake or hello at a time; more are refused. Beyond the half of it a caller must first
+    /// show that it is where it says (a QUIC retry).
     pub max_pending: usize,
+    /// Links that a gateway may have; further workers are refused.
+    pub max_links: usize,
     /// Wait after the first failure to dial.
     pub backoff_min: Duration,
     /// Longest wait between two attempts to dial.
     pub backoff_max: Duration,
     /// Between two look-ups of a target's addresses.
     pub resolve_every: Duration,
-    /// For one look-up.
+    /// For the look-ups of all targets' addresses, which are made at a time.
     pub resolve_deadline: Duration,
     /// Whether QUIC probes for larger packets. Off where packet traces must repeat.
     pub mtu_discovery: bool,
@@ -49,6 +53,7 @@ impl Default for Config {
             queue_frames: 8192,
             queue_bytes: 32 * 1024 * 1024,
             max_pending: 64,
+            max_links: 1024,
             backoff_min: Duration::from_millis(50),
             backoff_max: Duration::from_secs(1),
             resolve_every: Duration::from_secs(2),

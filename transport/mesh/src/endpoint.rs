@@ -1,14 +1,15 @@
-//! QUIC and TLS as the mesh uses them: TLS 1.3, both ends with a certificate, one stream, no datagrams, no 0-RTT.
+//! QUIC and TLS as the mesh uses them: TLS 1.3, both ends with a certificate, one stream, no datagrams, no 0-RTT and no resumption:
+//! every link shows its certificates anew.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
-use quinn::{Endpoint, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
+use quinn::{Endpoint, MtuDiscoveryConfig, TransportConfig, VarInt};
 use rustls::RootCertStore;
+use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
-use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 
 use crate::config::Config;
 use crate::identity::Identity;
@@ -77,6 +78,8 @@ pub fn server_config(identity: &Identity, config: &Config) -> Result<quinn::Serv
         .with_client_cert_verifier(verifier)
         .with_single_cert(identity.chain.clone(), identity.key.clone_key())?;
     tls.alpn_protocols = vec![ALPN.to_vec()];
+    tls.session_storage = Arc::new(NoServerSessionStorage {});
+    tls.send_tls13_tickets = 0;
     let mut server = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
     server.transport_config(Arc::new(transport(config, 1)));
     Ok(server)
@@ -92,6 +95,7 @@ pub fn client_config(identity: &Identity, config: &Config) -> Result<quinn::Clie
         .with_root_certificates(roots(identity)?)
         .with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())?;
     tls.alpn_protocols = vec![ALPN.to_vec()];
+    tls.resumption = Resumption::disabled();
     let mut client = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
     client.transport_config(Arc::new(transport(config, 0)));
     Ok(client)
@@ -113,10 +117,10 @@ fn roots(identity: &Identity) -> Result<RootCertStore, rustls::Error> {
 /// `streams`: how many the peer may open.
 fn transport(config: &Config, streams: u8) -> TransportConfig {
     let mut transport = TransportConfig::default();
-    // The lease ends a link; this only clears away what a lease never saw, such as a handshake that stops half-way.
-    let idle = (config.lease + config.hello_deadline).min(Duration::from_secs(3600));
     transport
-        .max_idle_timeout(IdleTimeout::try_from(idle).ok())
+        // The hello's deadline ends a handshake, the lease ends a link. A third bound could only contradict them: the lease is the
+        // gateway's, and a worker does not know it yet.
+        .max_idle_timeout(None)
         .max_concurrent_bidi_streams(VarInt::from(streams))
         .max_concurrent_uni_streams(VarInt::from(0u8))
         .datagram_receive_buffer_size(None)

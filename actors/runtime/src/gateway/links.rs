@@ -94,7 +94,7 @@ impl GatewayLinks for Links {
     fn event(&self, event: LinkEvent<GatewaySide>) {
         match event {
             LinkEvent::Up { link, peer } => self.up(&link, peer),
-            LinkEvent::Frame { link, frame } => self.frame(link, frame),
+            LinkEvent::Frame { link, frame, .. } => self.frame(link, frame),
             LinkEvent::Down { link, why } => {
                 let node = NodeId(link.epoch);
                 let name = self.board.with(|peers| peers.remove(&link)).map(|peer| peer.name);

@@ -27,8 +27,12 @@ pub(crate) enum WorkerMessage {
     LinkUp { gateway: NodeId, link: Link<ToGateway> },
     /// A gateway's link is over; its leases end with it.
     LinkDown { link: LinkId, why: mesh::DownReason },
-    /// A gateway's frame.
-    Frame { link: LinkId, frame: ToWorker },
+    /// A gateway's frame. It counts as unread while it is in the mailbox: that bounds what a gateway can put there.
+    Frame {
+        link: LinkId,
+        frame: ToWorker,
+        unread: mesh::Unread,
+    },
     /// The engine's.
     Engine(EngineEvent),
     /// The transfer's.
@@ -79,7 +83,11 @@ impl Actor for Worker {
                 state.feed(HostInput::GatewayLost { gateway });
                 info!(worker = state.name, %gateway, %why, gateways = state.outbox.gateways(), "a gateway's link is over");
             }
-            WorkerMessage::Frame { link, frame } => {
+            WorkerMessage::Frame {
+                link,
+                frame,
+                unread: _unread,
+            } => {
                 if state.outbox.is_current(link) {
                     state.frame(NodeId(link.epoch), frame);
                 }

@@ -64,7 +64,7 @@ impl WorkerLinks for Inward {
                 gateway: NodeId(peer.epoch),
                 link,
             },
-            LinkEvent::Frame { link, frame } => WorkerMessage::Frame { link, frame },
+            LinkEvent::Frame { link, frame, unread } => WorkerMessage::Frame { link, frame, unread },
             LinkEvent::Down { link, why } => WorkerMessage::LinkDown { link, why },
         };
         tell(&self.0, message);
@@ -112,7 +112,7 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
         context_tokens: model.context_tokens,
         kv_address: transfer.address().0,
         numerics: spec.numerics,
-        faults: cfg!(feature = "faults"),
+        faults: mesh::FAULTS,
     };
     let links = Arc::new(Inward(myself.clone()));
     let dialer = Dialer::start(spec.endpoint, spec.client, spec.gateways, hello, links, spec.mesh);

@@ -1,12 +1,13 @@
 //! One connection at the gateway: from its first packet through the hello to the end of its link.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use quinn::{Connection, Incoming, RecvStream, SendStream};
-use rustls_pki_types::CertificateDer;
+use quinn::{Connection, ConnectionError, Incoming, RecvStream, SendStream};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tracing::{debug, warn};
 use wire::{HELLO_VERSION, Hello, HelloAck, HelloRefused, HelloReply, Message, Payload};
 
@@ -14,92 +15,148 @@ use crate::gateway::GatewaySide;
 use crate::gateway::judge::judge;
 use crate::gateway::listener::Shared;
 use crate::gateway::registry::{Claim, Place};
-use crate::identity::certified;
-use crate::link::{Core, Link, NewLink, REFUSED, Running, read_frame, run};
+use crate::identity::{certified, shown};
+use crate::link::{CloseCode, Core, DownReason, Link, NewLink, Running, lost, printable, read_frame, run};
 
-/// A connection on which a worker said hello.
-struct Caller {
-    connection: Connection,
-    send: SendStream,
-    recv: RecvStream,
-    hello: Hello,
+/// Why a connection came to nothing.
+struct NoLink {
+    code: CloseCode,
+    why: String,
+    /// Where the worker waits for an answer to its hello, if it is one that is refused.
+    refused: Option<SendStream>,
+}
+
+impl NoLink {
+    fn new(code: CloseCode, why: impl Into<String>) -> Self {
+        Self {
+            code,
+            why: why.into(),
+            refused: None,
+        }
+    }
+
+    fn lost(error: &ConnectionError) -> Self {
+        Self::new(CloseCode::Over, lost(error).to_string())
+    }
 }
 
 /// Serves one connection to its end. `pending` is its place among those that have not said hello yet.
 pub(super) async fn serve(shared: Arc<Shared>, incoming: Incoming, pending: OwnedSemaphorePermit) {
     let remote = incoming.remote_address();
-    let up = timeout(shared.config.hello_deadline, greet(&shared, incoming)).await;
+    let deadline = Instant::now() + shared.config.hello_deadline;
+    let greeted = greet(&shared, incoming, deadline).await;
     drop(pending);
-    match up {
-        Ok(Ok((running, place))) => {
+    match greeted {
+        Ok((running, place)) => {
             shared.counts.links.fetch_add(1, Ordering::Relaxed);
             run::<GatewaySide>(running, &shared.config).await;
             drop(place);
         }
-        Ok(Err(why)) => failed(&shared, remote, &why),
-        Err(_) => failed(&shared, remote, "no hello in time"),
+        Err(none) if none.code == CloseCode::Refused => {
+            report(&shared.counts.refused, remote, &none.why, "a worker was refused");
+        }
+        Err(none) => report(
+            &shared.counts.failed,
+            remote,
+            &none.why,
+            "a connection came to nothing",
+        ),
     }
 }
 
-fn failed(shared: &Shared, remote: std::net::SocketAddr, why: &str) {
-    let before = shared.counts.failed.fetch_add(1, Ordering::Relaxed);
-    if before == 0 {
-        warn!(%remote, why, "a connection came to nothing; further ones are only counted");
+/// The first of a kind is worth a warning; callers come again and again.
+fn report(count: &AtomicU64, remote: SocketAddr, why: &str, what: &str) {
+    if count.fetch_add(1, Ordering::Relaxed) == 0 {
+        warn!(%remote, why, "{what}; further ones are only counted");
     } else {
-        debug!(%remote, why, "a connection came to nothing");
+        debug!(%remote, why, "{what}");
     }
 }
 
-/// The handshake and the hello. Under the hello's deadline as a whole.
-async fn greet(shared: &Arc<Shared>, incoming: Incoming) -> Result<(Running<GatewaySide>, Place), String> {
-    let connection = incoming.await.map_err(|error| error.to_string())?;
-    let (send, mut recv) = connection.accept_bi().await.map_err(|error| error.to_string())?;
-    let mut payload = Payload::default();
-    let header = read_frame(&mut recv, &mut payload, Hello::MAX_BYTES)
-        .await
-        .map_err(|error| format!("no hello: {error:?}"))?;
-    let hello =
-        Hello::decode(HELLO_VERSION, header, payload.as_bytes()).map_err(|error| error.to_string())?;
-    let caller = Caller {
-        connection,
-        send,
-        recv,
-        hello,
-    };
-
-    let certificate = leaf(&caller.connection);
-    let verdict = judge(
-        &caller.hello,
-        |role| certificate.as_ref().is_some_and(|leaf| certified(leaf, role)),
-        |hello| shared.links.accept(hello),
-    );
-    let version = match verdict {
-        Ok(version) => version,
-        Err(reason) => return Err(refuse(caller, reason).await),
-    };
-    match place(shared, &caller.hello).await {
-        Some(place) => accept(shared, caller, version, place).await,
-        None => {
-            let reason = "this worker is linked to this gateway already, and that link is alive";
-            Err(refuse(caller, reason.to_owned()).await)
+/// The handshake and the hello, all by the deadline. A connection that comes to nothing is closed with the reason.
+async fn greet(
+    shared: &Arc<Shared>,
+    incoming: Incoming,
+    deadline: Instant,
+) -> Result<(Running<GatewaySide>, Place), NoLink> {
+    let handshake = async { incoming.await.map_err(|error| NoLink::lost(&error)) };
+    let connection = within(shared, deadline, handshake).await?;
+    let met = within(shared, deadline, meet(shared, &connection)).await;
+    match met {
+        Ok(met) => Ok(met),
+        Err(mut none) => {
+            if let Some(send) = none.refused.take() {
+                let _ = timeout_at(deadline, refuse(&connection, send, &none.why)).await;
+            }
+            none.code.close(&connection, &none.why);
+            Err(none)
         }
     }
 }
 
-fn leaf(connection: &Connection) -> Option<CertificateDer<'static>> {
-    let chain = connection
-        .peer_identity()?
-        .downcast::<Vec<CertificateDer<'static>>>()
-        .ok()?;
-    chain.first().cloned()
+/// Ends at the deadline, and when the gateway stops.
+async fn within<T>(
+    shared: &Shared,
+    deadline: Instant,
+    part: impl Future<Output = Result<T, NoLink>>,
+) -> Result<T, NoLink> {
+    tokio::select! {
+        biased;
+        () = shared.stop.cancelled() => Err(NoLink::new(CloseCode::Stopped, "the gateway stops")),
+        done = timeout_at(deadline, part) => {
+            done.unwrap_or_else(|_| Err(NoLink::new(CloseCode::NoHello, "no hello in time")))
+        }
+    }
 }
 
-/// The worker's place, once an older incarnation has left it. None if this incarnation has it.
-async fn place(shared: &Shared, hello: &Hello) -> Option<Place> {
+/// The hello, its judgement, and the answer if that is yes.
+async fn meet(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+) -> Result<(Running<GatewaySide>, Place), NoLink> {
+    let (send, mut recv) = connection
+        .accept_bi()
+        .await
+        .map_err(|error| NoLink::lost(&error))?;
+    let mut payload = Payload::default();
+    let no_hello = |why: String| NoLink::new(CloseCode::NoHello, format!("no hello: {why}"));
+    let header = read_frame(&mut recv, &mut payload, Hello::MAX_BYTES)
+        .await
+        .map_err(|error| no_hello(DownReason::from(error).to_string()))?;
+    let hello = Hello::decode(HELLO_VERSION, header, payload.as_bytes())
+        .map_err(|error| no_hello(error.to_string()))?;
+
+    let certificate = shown(connection);
+    let verdict = judge(
+        &hello,
+        |name| certificate.as_ref().is_some_and(|leaf| certified(leaf, name)),
+        |hello| shared.links.accept(hello),
+    );
+    let placed = match verdict {
+        Ok(version) => place(shared, &hello).await.map(|place| (version, place)),
+        Err(reason) => Err(reason),
+    };
+    match placed {
+        Ok((version, place)) => accept(shared, connection.clone(), (send, recv), hello, version, place).await,
+        Err(reason) => Err(NoLink {
+            refused: Some(send),
+            ..NoLink::new(
+                CloseCode::Refused,
+                format!("{} ({}): {reason}", hello.node, hello.role),
+            )
+        }),
+    }
+}
+
+/// The worker's place, once an older incarnation has left it; or why there is none. The hello's deadline bounds the wait.
+async fn place(shared: &Shared, hello: &Hello) -> Result<Place, String> {
     loop {
-        match shared.registry.claim(&hello.node, hello.epoch) {
-            Claim::Taken(place) => return Some(place),
-            Claim::Duplicate => return None,
+        let claim = shared
+            .registry
+            .claim(&hello.node, hello.epoch, shared.config.max_links);
+        match claim {
+            Claim::Taken(place) => return Ok(place),
+            Claim::Refused(reason) => return Err(reason),
             Claim::Wait(gone) => gone.cancelled().await,
         }
     }
@@ -107,12 +164,14 @@ async fn place(shared: &Shared, hello: &Hello) -> Option<Place> {
 
 async fn accept(
     shared: &Arc<Shared>,
-    mut caller: Caller,
+    connection: Connection,
+    (mut send, recv): (SendStream, RecvStream),
+    hello: Hello,
     version: u16,
     place: Place,
-) -> Result<(Running<GatewaySide>, Place), String> {
+) -> Result<(Running<GatewaySide>, Place), NoLink> {
     let config = &shared.config;
-    let ms = |time: std::time::Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+    let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     let reply = HelloReply::Accepted(HelloAck {
         version,
         node: shared.node.name.clone(),
@@ -122,29 +181,31 @@ async fn accept(
     });
     let new = NewLink {
         number: shared.last_number.fetch_add(1, Ordering::Relaxed) + 1,
-        node: caller.hello.node.clone(),
-        epoch: caller.hello.epoch,
+        node: hello.node.clone(),
+        epoch: hello.epoch,
         version,
         lease: config.lease,
-        connection: caller.connection,
+        connection,
+        stop: shared.stop.clone(),
     };
     let (core, waiting) = Core::new(new, config);
     place.hold(&core);
-    let frame = reply.encode(HELLO_VERSION).map_err(|error| error.to_string())?;
-    caller
-        .send
-        .write_all(frame.as_bytes())
+    let failed = |why: String| NoLink::new(CloseCode::NoHello, format!("no answer to the hello: {why}"));
+    let frame = reply
+        .encode(HELLO_VERSION)
+        .map_err(|error| failed(error.to_string()))?;
+    send.write_all(frame.as_bytes())
         .await
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| failed(DownReason::from(error).to_string()))?;
 
     let link = Link::new(Arc::clone(&core));
     let beat_links = Arc::clone(&shared.links);
     let event_links = Arc::clone(&shared.links);
     let running = Running {
         core,
-        peer: caller.hello,
-        send: caller.send,
-        recv: caller.recv,
+        peer: hello,
+        send,
+        recv,
         waiting,
         beat: Some((config.heartbeat, Box::new(move |n| beat_links.beat(&link, n)))),
         tell: Arc::new(move |event| event_links.event(event)),
@@ -152,23 +213,15 @@ async fn accept(
     Ok((running, place))
 }
 
-/// Tells the worker why, and waits until it has heard (it closes then). Returns the reason.
-async fn refuse(mut caller: Caller, reason: String) -> String {
-    let mut reason = reason;
-    let limit = (0..=wire::limits::MAX_REASON_BYTES)
-        .rev()
-        .find(|at| reason.is_char_boundary(*at));
-    reason.truncate(limit.unwrap_or_default());
-    let reply = HelloReply::Refused(HelloRefused {
-        reason: reason.clone(),
-    });
+/// Tells the worker why, and waits until it has heard: it closes then.
+async fn refuse(connection: &Connection, mut send: SendStream, reason: &str) {
+    let mut reason = printable(reason);
+    reason.truncate(reason.floor_char_boundary(wire::limits::MAX_REASON_BYTES));
+    let reply = HelloReply::Refused(HelloRefused { reason });
     if let Ok(frame) = reply.encode(HELLO_VERSION)
-        && caller.send.write_all(frame.as_bytes()).await.is_ok()
-        && caller.send.finish().is_ok()
+        && send.write_all(frame.as_bytes()).await.is_ok()
+        && send.finish().is_ok()
     {
-        // The caller's deadline ends this wait too.
-        caller.connection.closed().await;
+        connection.closed().await;
     }
-    caller.connection.close(REFUSED, reason.as_bytes());
-    format!("refused {} ({}): {reason}", caller.hello.node, caller.hello.role)
 }

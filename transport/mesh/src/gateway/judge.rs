@@ -2,10 +2,12 @@
 
 use wire::{Hello, MIN_VERSION, Role, VERSION, agree_version};
 
-/// The version to speak, or why not to speak at all.
+use crate::identity::{node_name, server_name};
+
+/// The version to speak, or why not to speak at all. `certified` tells whether the worker's certificate has a DNS name.
 pub(super) fn judge(
     hello: &Hello,
-    certified: impl Fn(Role) -> bool,
+    certified: impl Fn(&str) -> bool,
     accept: impl Fn(&Hello) -> Result<(), String>,
 ) -> Result<u16, String> {
     let theirs = (hello.min_version, hello.max_version);
@@ -18,11 +20,15 @@ pub(super) fn judge(
     if hello.role == Role::Gateway {
         return Err("a gateway does not link to a gateway".to_owned());
     }
-    if !certified(hello.role) {
-        return Err(format!(
-            "the certificate does not name the role: `{}.innkeeper` must be among its DNS names",
-            hello.role
-        ));
+    for (what, name) in [
+        ("role", server_name(hello.role)),
+        ("node", node_name(&hello.node)),
+    ] {
+        if !certified(&name) {
+            return Err(format!(
+                "the certificate does not name the {what}: `{name}` must be among its DNS names"
+            ));
+        }
     }
     accept(hello)?;
     Ok(version)
@@ -60,7 +66,8 @@ mod tests {
                 Err("another layout".to_owned())
             }
         };
-        let got = judge(hello, |role| matches!(role, Role::Decode | Role::Gateway), fits);
+        let names = ["decode.innkeeper", "gateway.innkeeper", "w.node.innkeeper"];
+        let got = judge(hello, |name| names.contains(&name), fits);
         match expected {
             Ok(version) => assert_eq!(got, Ok(version)),
             Err(part) => assert!(
@@ -80,6 +87,13 @@ mod tests {
         );
         check(&hello(Role::Prefill, (1, 1)), Err("`prefill.innkeeper` must be"));
         check(&hello(Role::Gateway, (1, 1)), Err("does not link to a gateway"));
+        check(
+            &Hello {
+                node: "v".into(),
+                ..hello(Role::Decode, (1, 1))
+            },
+            Err("`v.node.innkeeper` must be"),
+        );
         check(
             &Hello {
                 layout_hash: 8,

@@ -4,18 +4,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quinn::Endpoint;
-use tokio::sync::Semaphore;
+use quinn::{Endpoint, Incoming};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::warn;
 
 use crate::config::Config;
 use crate::gateway::hello::serve;
 use crate::gateway::registry::Registry;
 use crate::gateway::{GatewayLinks, GatewayNode};
-use crate::link::CLOSED;
+use crate::link::CloseCode;
 
 /// What the listener and its connections share.
 pub(super) struct Shared {
@@ -25,12 +25,14 @@ pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
     pub(super) last_number: AtomicU64,
     pub(super) counts: Counts,
+    pub(super) stop: CancellationToken,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) links: AtomicU64,
     pub(super) failed: AtomicU64,
+    pub(super) refused: AtomicU64,
     pub(super) turned_away: AtomicU64,
 }
 
@@ -39,8 +41,10 @@ pub(super) struct Counts {
 pub struct ListenerStats {
     /// Links that came up.
     pub links: u64,
-    /// Connections that came to nothing: not authenticated, no hello in time, or refused with a reason.
+    /// Connections that came to nothing: not authenticated, or no hello in time.
     pub failed: u64,
+    /// Workers that were refused with a reason.
+    pub refused: u64,
     /// Connections turned away because too many others had not said hello yet.
     pub turned_away: u64,
 }
@@ -48,8 +52,7 @@ pub struct ListenerStats {
 /// A gateway's door for workers. Dropping it ends every link at once; [`Listener::stop`] ends them in order.
 #[derive(Debug)]
 pub struct Listener {
-    task: Option<JoinHandle<()>>,
-    stop: CancellationToken,
+    task: JoinHandle<()>,
     shared: Arc<Shared>,
     endpoint: Endpoint,
 }
@@ -72,12 +75,11 @@ impl Listener {
             registry,
             last_number,
             counts,
+            stop: CancellationToken::new(),
         });
-        let stop = CancellationToken::new();
-        let task = tokio::spawn(listen(endpoint.clone(), Arc::clone(&shared), stop.clone()));
+        let task = tokio::spawn(listen(endpoint.clone(), Arc::clone(&shared)));
         Self {
-            task: Some(task),
-            stop,
+            task,
             shared,
             endpoint,
         }
@@ -98,30 +100,29 @@ impl Listener {
         ListenerStats {
             links: counts.links.load(Ordering::Relaxed),
             failed: counts.failed.load(Ordering::Relaxed),
+            refused: counts.refused.load(Ordering::Relaxed),
             turned_away: counts.turned_away.load(Ordering::Relaxed),
         }
     }
 
-    /// Takes no new connection, delivers what is queued on the links (for at most the flush deadline), and ends them.
-    /// Every link's `Down` has been said when it returns.
+    /// Takes no new connection, delivers what is queued on the links (for at most the flush deadline), and ends them; each peer is
+    /// told that this is an end in order. Every link's `Down` has been said when it returns, which is within four times the flush
+    /// deadline.
     pub async fn stop(mut self) {
-        self.stop.cancel();
-        if let Some(task) = self.task.take() {
-            // The task's own waits have deadlines; this one only bounds their sum.
-            let bound = self.shared.config.flush_deadline * 3 + self.shared.config.hello_deadline;
-            if timeout(bound, task).await.is_err() {
-                debug!("the listener did not end in time");
-            }
+        self.shared.stop.cancel();
+        // The task's own waits have deadlines; this one only bounds their sum.
+        let bound = self.shared.config.flush_deadline * 4;
+        if timeout(bound, &mut self.task).await.is_err() {
+            warn!("the listener did not end in time");
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
-        }
-        self.endpoint.close(CLOSED, b"the gateway is gone");
+        self.task.abort();
+        self.endpoint
+            .close(CloseCode::Gone.number(), b"the gateway is gone");
     }
 }
 
@@ -135,39 +136,57 @@ impl std::fmt::Debug for Shared {
 }
 
 /// Owns the connections' tasks: they end with this one.
-async fn listen(endpoint: Endpoint, shared: Arc<Shared>, stop: CancellationToken) {
+async fn listen(endpoint: Endpoint, shared: Arc<Shared>) {
     let pending = Arc::new(Semaphore::new(shared.config.max_pending));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             biased;
-            () = stop.cancelled() => break,
+            () = shared.stop.cancelled() => break,
             Some(_) = connections.join_next() => {}
             incoming = endpoint.accept() => {
                 let Some(incoming) = incoming else { break };
-                match Arc::clone(&pending).try_acquire_owned() {
-                    Ok(place) => {
-                        connections.spawn(serve(Arc::clone(&shared), incoming, place));
-                    }
-                    Err(_) => {
-                        shared.counts.turned_away.fetch_add(1, Ordering::Relaxed);
-                        incoming.refuse();
-                    }
+                if let Some((incoming, place)) = admit(&shared, &pending, incoming) {
+                    connections.spawn(serve(Arc::clone(&shared), incoming, place));
                 }
             }
         }
     }
-    for link in shared.registry.links() {
-        link.finishing.cancel();
-    }
-    let drained = async { while connections.join_next().await.is_some() {} };
-    let _ = timeout(
-        shared.config.flush_deadline + shared.config.hello_deadline,
-        drained,
-    )
-    .await;
+    let drained = async {
+        loop {
+            tokio::select! {
+                biased;
+                ended = connections.join_next() => if ended.is_none() { break },
+                Some(incoming) = endpoint.accept() => incoming.refuse(),
+            }
+        }
+    };
+    let _ = timeout(shared.config.flush_deadline * 2, drained).await;
     connections.shutdown().await;
-    endpoint.close(CLOSED, b"the gateway stops");
+    endpoint.close(CloseCode::Stopped.number(), b"the gateway stops");
     // So that the peers hear of it.
     let _ = timeout(shared.config.flush_deadline, endpoint.wait_idle()).await;
+}
+
+/// Whether a connection is looked at now, with its place among those that have not said hello. Where more than half of the places
+/// are taken, only a caller has one that answers from where it says it is: packets with false addresses must not keep workers out.
+fn admit(
+    shared: &Shared,
+    pending: &Arc<Semaphore>,
+    incoming: Incoming,
+) -> Option<(Incoming, OwnedSemaphorePermit)> {
+    let crowded = pending.available_permits() <= shared.config.max_pending / 2;
+    if crowded && !incoming.remote_address_validated() {
+        // One that has been asked before is validated, or is none.
+        let _ = incoming.retry();
+        return None;
+    }
+    match Arc::clone(pending).try_acquire_owned() {
+        Ok(place) => Some((incoming, place)),
+        Err(_) => {
+            shared.counts.turned_away.fetch_add(1, Ordering::Relaxed);
+            incoming.refuse();
+            None
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! One link per worker: who has it, and who must wait.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +19,8 @@ struct Entry {
     epoch: u64,
     /// Set once the link is made.
     link: Option<Arc<Core>>,
+    /// A newer incarnation waits for the place.
+    replaced: bool,
     /// Cancelled when the place is free again.
     gone: CancellationToken,
 }
@@ -26,8 +29,8 @@ struct Entry {
 pub(super) enum Claim {
     /// The place is the caller's until it drops this.
     Taken(Place),
-    /// This very incarnation has a link that is alive.
-    Duplicate,
+    /// It is not given, for this reason.
+    Refused(String),
     /// An older incarnation had it, and was just told to end. Claim again when this is cancelled.
     Wait(CancellationToken),
 }
@@ -44,36 +47,60 @@ impl Registry {
         f(&mut self.by_name.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn claim(self: &Arc<Self>, name: &str, epoch: u64) -> Claim {
-        self.with(|by_name| match by_name.get(name) {
-            Some(entry) if entry.epoch == epoch => Claim::Duplicate,
-            Some(entry) => {
-                if let Some(link) = &entry.link {
-                    link.end(DownReason::Replaced);
-                }
-                Claim::Wait(entry.gone.clone())
+    /// A place for this incarnation of a worker, where it may have one and there are fewer than `most`.
+    ///
+    /// Only a newer incarnation replaces one whose link is alive. Two processes of one name would replace each other for ever; so the
+    /// older one is refused, until the newer one's link is over. (A clock that went back makes a restarted worker look older: it is
+    /// let in at the end of the lease at the latest.)
+    pub(super) fn claim(self: &Arc<Self>, name: &str, epoch: u64, most: usize) -> Claim {
+        self.with(|by_name| {
+            if let Some(entry) = by_name.get_mut(name) {
+                return entry.challenge(epoch);
             }
-            None => {
-                let gone = CancellationToken::new();
-                by_name.insert(
-                    name.to_owned(),
-                    Entry {
-                        epoch,
-                        link: None,
-                        gone: gone.clone(),
-                    },
-                );
-                Claim::Taken(Place {
-                    registry: Arc::clone(self),
-                    name: name.to_owned(),
-                    gone,
-                })
+            // Everyone who hears of links tells them apart by incarnation.
+            if let Some((other, _)) = by_name.iter().find(|(_, entry)| entry.epoch == epoch) {
+                return Claim::Refused(format!(
+                    "{other} is linked with this incarnation: each must have its own"
+                ));
             }
+            if by_name.len() >= most {
+                return Claim::Refused(format!("this gateway has {most} links, and takes no more"));
+            }
+            let gone = CancellationToken::new();
+            let entry = Entry {
+                epoch,
+                link: None,
+                replaced: false,
+                gone: gone.clone(),
+            };
+            by_name.insert(name.to_owned(), entry);
+            Claim::Taken(Place {
+                registry: Arc::clone(self),
+                name: name.to_owned(),
+                gone,
+            })
         })
     }
+}
 
-    pub(super) fn links(&self) -> Vec<Arc<Core>> {
-        self.with(|by_name| by_name.values().filter_map(|entry| entry.link.clone()).collect())
+impl Entry {
+    /// The name is taken, by this.
+    fn challenge(&mut self, epoch: u64) -> Claim {
+        match epoch.cmp(&self.epoch) {
+            Ordering::Equal => Claim::Refused(
+                "this worker is linked to this gateway already, and that link is alive".to_owned(),
+            ),
+            Ordering::Less => Claim::Refused(
+                "a newer incarnation of this name is linked: workers must have names of their own".to_owned(),
+            ),
+            Ordering::Greater => {
+                self.replaced = true;
+                if let Some(link) = &self.link {
+                    link.end(DownReason::Replaced);
+                }
+                Claim::Wait(self.gone.clone())
+            }
+        }
     }
 }
 
@@ -83,6 +110,9 @@ impl Place {
         self.registry.with(|by_name| {
             if let Some(entry) = by_name.get_mut(&self.name) {
                 entry.link = Some(Arc::clone(link));
+                if entry.replaced {
+                    link.end(DownReason::Replaced);
+                }
             }
         });
     }
@@ -101,29 +131,45 @@ mod tests {
 
     use super::{Claim, Registry};
 
-    fn check(registry: &Arc<Registry>, epoch: u64, expected: &str) -> Claim {
-        let claim = registry.claim("w", epoch);
+    /// Claims in a registry with three places. What is expected is part of the reason, where it is refused.
+    #[track_caller]
+    fn check(registry: &Arc<Registry>, name: &str, epoch: u64, expected: &str) -> Claim {
+        let claim = registry.claim(name, epoch, 3);
         let got = match &claim {
             Claim::Taken(_) => "taken",
-            Claim::Duplicate => "duplicate",
+            Claim::Refused(reason) => reason,
             Claim::Wait(_) => "wait",
         };
-        assert_eq!(got, expected);
+        assert!(got.contains(expected), "{got} for {name} {epoch}");
         claim
     }
 
     #[test]
     fn a_place_has_one_owner() {
         let registry = Arc::new(Registry::default());
-        let first = check(&registry, 1, "taken");
-        check(&registry, 1, "duplicate");
-        let Claim::Wait(gone) = check(&registry, 2, "wait") else {
+        let first = check(&registry, "w", 5, "taken");
+        check(&registry, "w", 5, "linked to this gateway already");
+        check(&registry, "w", 4, "a newer incarnation");
+        let Claim::Wait(gone) = check(&registry, "w", 6, "wait") else {
             return;
         };
         assert!(!gone.is_cancelled());
         drop(first);
         assert!(gone.is_cancelled());
-        let _second = check(&registry, 2, "taken");
-        check(&registry, 2, "duplicate");
+        let _second = check(&registry, "w", 6, "taken");
+        check(&registry, "w", 5, "a newer incarnation");
+    }
+
+    #[test]
+    fn incarnations_are_told_apart_and_counted() {
+        let registry = Arc::new(Registry::default());
+        let _a = check(&registry, "a", 1, "taken");
+        check(&registry, "b", 1, "a is linked with this incarnation");
+        let _b = check(&registry, "b", 2, "taken");
+        let c = check(&registry, "c", 3, "taken");
+        check(&registry, "d", 4, "has 3 links");
+        check(&registry, "a", 5, "wait");
+        drop(c);
+        let _d = check(&registry, "d", 4, "taken");
     }
 }

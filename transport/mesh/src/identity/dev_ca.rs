@@ -10,7 +10,7 @@ use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use wire::Role;
 
 use crate::identity::files::{write_first, write_whole};
-use crate::identity::{Identity, IdentityError, IdentityFiles, server_name};
+use crate::identity::{Identity, IdentityError, IdentityFiles, node_name, server_name};
 
 /// An authority that makes identities. Its keys and theirs are Ed25519: signatures of one length, so that packet traces
 /// can repeat.
@@ -71,10 +71,10 @@ impl DevCa {
         })
     }
 
-    /// An identity for a node of these roles.
+    /// An identity for a node of this name (`*`: of any) and these roles.
     ///
     /// # Errors
-    /// If the machine gives no random numbers.
+    /// If the name is not one of ASCII letters, or the machine gives no random numbers.
     pub fn issue(&self, node: &str, roles: &[Role]) -> Result<Identity, IdentityError> {
         Ok(self.make(node, roles)?.identity)
     }
@@ -103,7 +103,8 @@ impl DevCa {
 
     fn make(&self, node: &str, roles: &[Role]) -> Result<Issued, IdentityError> {
         let key = KeyPair::generate_for(&PKCS_ED25519)?;
-        let names: Vec<String> = roles.iter().map(|role| server_name(*role)).collect();
+        let mut names: Vec<String> = roles.iter().map(|role| server_name(*role)).collect();
+        names.push(node_name(node));
         let mut params = CertificateParams::new(names)?;
         params.distinguished_name.push(DnType::CommonName, node);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];

@@ -1,4 +1,4 @@
-//! Who a node is, to the others: a certificate that names its roles, signed by an authority that all of them trust.
+//! Who a node is, to the others: a certificate that names it and its roles, signed by an authority that all of them trust.
 
 mod dev_ca;
 mod files;
@@ -8,12 +8,14 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 pub use dev_ca::DevCa;
 pub use files::IdentityFiles;
-pub(crate) use roles::{certified, server_name};
+pub(crate) use roles::{certified, node_name, server_name, shown};
 
 /// A node's certificate and key, and the authorities it believes.
 ///
 /// The certificate names each role of the node as `<role>.innkeeper` among its DNS names: a worker takes only a peer
-/// with `gateway.innkeeper` for a gateway, and a gateway only one with the role that its hello claims.
+/// with `gateway.innkeeper` for a gateway, and a gateway only one with the role that its hello claims. It names the node itself as
+/// `<node>.node.innkeeper`, so that no node can come under another's name and take its place; `*.node.innkeeper` is for certificates
+/// that many nodes share.
 #[derive(Debug)]
 pub struct Identity {
     /// The certificate, and any between it and the authority.

@@ -3,15 +3,9 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use quinn::VarInt;
 use wire::{HeaderError, Message};
 
-use crate::link::Link;
-
-/// QUIC's code for a connection that is closed in order, or because of what the reason says.
-pub(crate) const CLOSED: VarInt = VarInt::from_u32(0);
-/// QUIC's code for a hello that is refused.
-pub(crate) const REFUSED: VarInt = VarInt::from_u32(1);
+use crate::link::{Link, Unread};
 
 /// Which end of a link this is: what goes out, what comes in, and what the peer said of itself.
 pub trait Side: Debug + Send + Sync + 'static {
@@ -48,6 +42,8 @@ pub enum LinkEvent<S: Side> {
         link: LinkId,
         /// The frame.
         frame: S::In,
+        /// To be dropped when the frame has been dealt with: see there.
+        unread: Unread,
     },
     /// It is over. No frame of it comes after this one.
     Down {
@@ -61,7 +57,7 @@ pub enum LinkEvent<S: Side> {
 /// Why a link is over.
 #[derive(Clone, Eq, PartialEq, Debug, thiserror::Error)]
 pub enum DownReason {
-    /// Nothing was heard for the lease time.
+    /// Nothing that could be understood was heard for the lease time.
     #[error("silent for {} ms, the lease is {} ms", silence.as_millis(), lease.as_millis())]
     Silent {
         /// Since the last frame.
@@ -75,12 +71,21 @@ pub enum DownReason {
         /// For how long.
         stalled: Duration,
     },
+    /// The owner at this end had so many frames that it had not dealt with that none was read for the lease time.
+    #[error("this end was behind with its frames for {} ms", lease.as_millis())]
+    Behind {
+        /// The lease time.
+        lease: Duration,
+    },
     /// The peer has restarted, and its new incarnation is here.
     #[error("replaced by a new incarnation")]
     Replaced,
     /// [`Link::close`] was called at this end.
     #[error("closed here: {0}")]
     Closed(String),
+    /// The peer stopped in order.
+    #[error("stopped by the peer")]
+    PeerStopped,
     /// The peer closed it.
     #[error("closed by the peer: {0}")]
     PeerClosed(String),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::link::Core;
+use crate::link::{Core, DownReason};
 
 /// Says that heartbeat `n` is due.
 pub(crate) type Beat = Box<dyn Fn(u64) + Send + Sync>;
@@ -24,7 +24,12 @@ pub(crate) async fn keep(core: Arc<Core>, beat: Option<(Duration, Beat)>) {
             next_beat = Instant::now() + *every;
         }
         if let Err(silent) = core.lease.check(Instant::now()) {
-            core.end(silent);
+            let lease = core.lease.length();
+            core.end(if core.places.is_waiting() {
+                DownReason::Behind { lease }
+            } else {
+                silent
+            });
             return;
         }
         let lease_end = core.lease.end();

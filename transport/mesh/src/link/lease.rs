@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::link::DownReason;
 
-/// The lease of one link. It is renewed by every frame that comes before its end, and by none that comes after.
+/// The lease of one link. It is renewed by every frame that is understood and comes before its end, and by none that comes after.
 #[derive(Debug)]
 pub(crate) struct Lease {
     length: Duration,

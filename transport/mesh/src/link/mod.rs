@@ -1,19 +1,23 @@
 //! One link: its handle, its life, and how it ends. The same at both ends.
 
+mod close;
 mod core;
 mod event;
+mod handle;
 mod keeper;
 mod lease;
 mod reader;
 mod run;
 mod stats;
+mod unread;
 mod writer;
 
-pub use self::core::{Link, SendError};
 pub use event::{DownReason, LinkEvent, LinkId, Side};
+pub use handle::{Link, SendError};
 pub use stats::LinkStats;
+pub use unread::Unread;
 
 pub(crate) use self::core::{Core, NewLink};
-pub(crate) use event::{CLOSED, REFUSED};
-pub(crate) use reader::{ReadError, read_frame};
+pub(crate) use close::{CloseCode, lost, printable};
+pub(crate) use reader::read_frame;
 pub(crate) use run::{Running, run};

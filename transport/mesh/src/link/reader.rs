@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use quinn::{ConnectionError, ReadExactError, RecvStream};
+use quinn::{ReadExactError, RecvStream};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 use wire::{DecodeError, Header, HeaderError, Message, Payload};
 
 use crate::faults::Switch;
-use crate::link::{Core, DownReason};
+use crate::link::{Core, DownReason, Unread, lost};
 
 /// Why no frame came.
 #[derive(Debug)]
@@ -23,24 +23,16 @@ impl From<ReadError> for DownReason {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Framing(error) => Self::Framing(error),
+            // Between two frames. (What breaks a link off closes the connection first.)
+            ReadError::Stream(ReadExactError::FinishedEarly(0)) => Self::PeerStopped,
             ReadError::Stream(ReadExactError::FinishedEarly(_)) => {
-                Self::PeerClosed("it ended its stream".to_owned())
+                Self::PeerClosed("it ended its stream within a frame".to_owned())
             }
             ReadError::Stream(ReadExactError::ReadError(quinn::ReadError::ConnectionLost(error))) => {
                 lost(&error)
             }
             ReadError::Stream(error) => Self::Lost(error.to_string()),
         }
-    }
-}
-
-/// How a lost connection is told.
-pub(crate) fn lost(error: &ConnectionError) -> DownReason {
-    match error {
-        ConnectionError::ApplicationClosed(close) => {
-            DownReason::PeerClosed(String::from_utf8_lossy(&close.reason).into_owned())
-        }
-        error => DownReason::Lost(error.to_string()),
     }
 }
 
@@ -59,19 +51,22 @@ pub(crate) async fn read_frame(
             limit: max_bytes,
         }));
     }
-    stream
-        .read_exact(payload.prepare(header))
-        .await
-        .map_err(ReadError::Stream)?;
+    let read = stream.read_exact(payload.prepare(header)).await;
+    read.map_err(|error| {
+        ReadError::Stream(match error {
+            ReadExactError::FinishedEarly(got) => ReadExactError::FinishedEarly(Header::BYTES + got),
+            other => other,
+        })
+    })?;
     Ok(header)
 }
 
-/// Reads until the link is over. `deliver` must not block. (The keeper's lease is the deadline of every read here.)
+/// Reads until the link is over. `deliver` must not block. (The keeper's lease is the deadline of every wait here.)
 pub(crate) async fn read_loop<In: Message>(
     core: &Arc<Core>,
     mut stream: RecvStream,
     switch: &Switch,
-    deliver: impl Fn(In),
+    deliver: impl Fn(In, Unread),
 ) -> DownReason {
     let mut payload = Payload::default();
     loop {
@@ -82,14 +77,27 @@ pub(crate) async fn read_loop<In: Message>(
         if switch.cuts_in() {
             continue;
         }
-        if let Err(silent) = core.lease.renew(Instant::now()) {
+        let bytes = Header::BYTES + payload.as_bytes().len();
+        let frame = In::decode(core.version, header, payload.as_bytes());
+        // A peer of which nothing is understood is as good as silent.
+        let now = Instant::now();
+        let alive = match &frame {
+            Ok(_) => core.lease.renew(now),
+            Err(_) => core.lease.check(now),
+        };
+        if let Err(silent) = alive {
             return silent;
         }
-        core.counters.received(Header::BYTES + payload.as_bytes().len());
-        match In::decode(core.version, header, payload.as_bytes()) {
-            // A link that was ended by its owner is over at once for its owner, not when this task notices.
-            Ok(_) if core.ending.is_cancelled() => return DownReason::Stopped,
-            Ok(frame) => deliver(frame),
+        core.counters.received(bytes);
+        match frame {
+            Ok(frame) => {
+                let unread = core.places.take(bytes).await;
+                // A link that was ended by its owner is over at once for its owner, not when this task notices.
+                if core.ending.is_cancelled() {
+                    return DownReason::Stopped;
+                }
+                deliver(frame, unread);
+            }
             Err(error) => dropped(core, &error),
         }
     }

@@ -35,14 +35,18 @@ pub(crate) struct Running<S: Side> {
 /// Says `Down` when it is dropped: at the end of [`run`], and also when the task is aborted or panics.
 struct Announced<S: Side> {
     core: Arc<Core>,
-    why: DownReason,
     tell: Tell<S>,
 }
 
 impl<S: Side> Drop for Announced<S> {
     fn drop(&mut self) {
-        let why = self.core.reason_or(self.why.clone());
+        let why = if std::thread::panicking() {
+            DownReason::Closed("its owner failed".to_owned())
+        } else {
+            DownReason::Stopped
+        };
         self.core.end(why.clone());
+        let why = self.core.reason_or(why);
         let link = self.core.id;
         info!(node = %self.core.node, link = link.number, %why, "link down");
         // A second panic while one unwinds would end the process.
@@ -59,7 +63,7 @@ impl Drop for Owned {
     }
 }
 
-/// Runs a link to its end, and says both. Returns why it ended.
+/// Runs a link to its end, and says both. When its owner is to stop, that is once what is queued is delivered.
 pub(crate) async fn run<S: Side>(running: Running<S>, config: &Config) -> DownReason {
     let Running {
         core,
@@ -72,9 +76,8 @@ pub(crate) async fn run<S: Side>(running: Running<S>, config: &Config) -> DownRe
     } = running;
     let switch = Switch::new(config);
     info!(node = %core.node, link = core.id.number, remote = %core.remote, "link up");
-    let mut announced = Announced {
+    let announced = Announced {
         core: Arc::clone(&core),
-        why: DownReason::Stopped,
         tell: Arc::clone(&tell),
     };
     tell(LinkEvent::Up {
@@ -84,18 +87,31 @@ pub(crate) async fn run<S: Side>(running: Running<S>, config: &Config) -> DownRe
     let mut keeper = Owned(tokio::spawn(keep(Arc::clone(&core), beat)));
 
     let link = core.id;
-    let deliver = |frame| tell(LinkEvent::Frame { link, frame });
-    announced.why = tokio::select! {
-        biased;
-        () = core.ending.cancelled() => DownReason::Stopped,
-        // It ends with the link; before that only by a panic of the owner's, and then nothing guards the lease.
-        _ = &mut keeper.0 => DownReason::Closed("the heartbeat failed".to_owned()),
-        why = read_loop(&core, recv, &switch, deliver) => why,
-        why = write_loop(&core, send, waiting, &switch, config) => why,
+    let deliver = |frame, unread| tell(LinkEvent::Frame { link, frame, unread });
+    // It ends with the link; before that only by a panic of the owner's, and then nothing guards the lease.
+    let kept = async {
+        let _ = (&mut keeper.0).await;
+        DownReason::Closed("the heartbeat failed".to_owned())
     };
-    if core.finishing.is_cancelled() {
-        // The peer closes as soon as it has everything: that is what was wanted, not what went wrong.
-        announced.why = DownReason::Stopped;
+    tokio::select! {
+        biased;
+        () = core.ending.cancelled() => {}
+        () = ends(&core, kept) => {}
+        () = ends(&core, read_loop(&core, recv, &switch, deliver)) => {}
+        () = ends(&core, write_loop(&core, send, waiting, &switch, config)) => {}
     }
-    core.reason_or(announced.why.clone())
+    drop(announced);
+    core.reason_or(DownReason::Stopped)
+}
+
+/// The end of a part is the link's. The connection is closed before the other parts drop their streams: the peer would take the end
+/// of a stream for an end in order.
+async fn ends(core: &Core, part: impl Future<Output = DownReason>) {
+    let why = part.await;
+    // The peer closes as soon as it has everything: that is what was wanted, not what went wrong.
+    core.end(if core.finishing.is_cancelled() {
+        DownReason::Stopped
+    } else {
+        why
+    });
 }

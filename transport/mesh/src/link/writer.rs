@@ -5,45 +5,75 @@ use std::time::Duration;
 
 use quinn::{SendStream, WriteError};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use wire::EncodedFrame;
 
 use crate::config::Config;
 use crate::faults::Switch;
-use crate::link::reader::lost;
-use crate::link::{Core, DownReason};
+use crate::link::{Core, DownReason, lost};
 
 /// Writes until the link is over. When it is to finish, what is queued is delivered first, within the flush deadline.
 pub(crate) async fn write_loop(
     core: &Arc<Core>,
-    mut stream: SendStream,
-    mut waiting: mpsc::Receiver<EncodedFrame>,
+    stream: SendStream,
+    waiting: mpsc::Receiver<EncodedFrame>,
     switch: &Switch,
     config: &Config,
 ) -> DownReason {
-    let stall = config.stall_deadline;
+    let too_late = async {
+        core.finishing.cancelled().await;
+        sleep(config.flush_deadline).await;
+    };
+    tokio::select! {
+        biased;
+        why = deliver(core, stream, waiting, switch, config.stall_deadline) => why,
+        () = too_late => DownReason::Stopped,
+    }
+}
+
+/// Writes what is queued until nothing can be queued any more, and then waits until the peer has it.
+async fn deliver(
+    core: &Core,
+    mut stream: SendStream,
+    mut waiting: mpsc::Receiver<EncodedFrame>,
+    switch: &Switch,
+    stall: Duration,
+) -> DownReason {
     let mut held = switch.held();
     loop {
+        // Waits for work, as long as the link lives: `run` ends it.
         let frame = tokio::select! {
             biased;
             frame = held.due() => frame,
-            frame = waiting.recv() => match frame {
-                Some(frame) => {
-                    core.dequeued(frame.as_bytes().len());
-                    match held.judge(switch, frame) {
-                        Some(frame) => frame,
-                        None => continue,
-                    }
+            () = core.finishing.cancelled(), if !waiting.is_closed() => {
+                waiting.close();
+                continue;
+            }
+            frame = waiting.recv() => {
+                let Some(frame) = frame else { break };
+                core.dequeued(frame.as_bytes().len());
+                match held.judge(switch, frame) {
+                    Some(frame) => frame,
+                    None => continue,
                 }
-                None => return DownReason::Stopped,
-            },
-            () = core.finishing.cancelled() => {
-                let flushed = timeout(config.flush_deadline, finish(core, stream, waiting, stall)).await;
-                return flushed.ok().flatten().unwrap_or(DownReason::Stopped);
             }
         };
         if let Err(why) = write(core, &mut stream, &frame, stall).await {
             return why;
+        }
+    }
+    if stream.finish().is_ok() {
+        // An error means that the connection is over, which is what follows anyway.
+        let _ = stream.stopped().await;
+    }
+    DownReason::Stopped
+}
+
+impl From<WriteError> for DownReason {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::ConnectionLost(error) => lost(&error),
+            error => Self::Lost(error.to_string()),
         }
     }
 }
@@ -59,29 +89,7 @@ async fn write(
             core.counters.sent(frame.as_bytes().len());
             Ok(())
         }
-        Ok(Err(WriteError::ConnectionLost(error))) => Err(lost(&error)),
-        Ok(Err(error)) => Err(DownReason::Lost(error.to_string())),
+        Ok(Err(error)) => Err(error.into()),
         Err(_) => Err(DownReason::NotReading { stalled: stall }),
     }
-}
-
-/// Writes what is queued, and waits until the peer has it. `None` if all went well.
-async fn finish(
-    core: &Core,
-    mut stream: SendStream,
-    mut waiting: mpsc::Receiver<EncodedFrame>,
-    stall: Duration,
-) -> Option<DownReason> {
-    waiting.close();
-    while let Some(frame) = waiting.recv().await {
-        core.dequeued(frame.as_bytes().len());
-        if let Err(why) = write(core, &mut stream, &frame, stall).await {
-            return Some(why);
-        }
-    }
-    if stream.finish().is_ok() {
-        // An error means that the connection is over, which is what follows anyway.
-        let _ = stream.stopped().await;
-    }
-    None
 }

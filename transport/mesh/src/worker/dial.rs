@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quinn::{Connection, RecvStream, SendStream};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 use tracing::{debug, warn};
 use wire::{HELLO_VERSION, HelloAck, HelloReply, MIN_VERSION, Message, Payload, Role, VERSION};
 
-use crate::identity::server_name;
-use crate::link::{CLOSED, Core, DownReason, NewLink, ReadError, Running, read_frame, run};
+use crate::identity::{certified, node_name, server_name, shown};
+use crate::link::{CloseCode, Core, DownReason, NewLink, Running, lost, read_frame, run};
 use crate::worker::backoff::Backoff;
 use crate::worker::dialer::Shared;
 use crate::worker::{DialState, WorkerSide};
@@ -33,9 +33,18 @@ pub enum DialError {
     Deadline(Duration),
 }
 
-/// A link whose hello was accepted.
-struct Accepted {
-    connection: Connection,
+impl DialError {
+    /// How the connection is closed.
+    fn code(&self) -> CloseCode {
+        match self {
+            Self::Refused(_) => CloseCode::Over,
+            Self::Connect(_) | Self::Hello(_) | Self::Deadline(_) => CloseCode::NoHello,
+        }
+    }
+}
+
+/// What the gateway said to the hello.
+struct Answer {
     send: SendStream,
     recv: RecvStream,
     ack: HelloAck,
@@ -50,13 +59,13 @@ pub(super) async fn keep_linked(shared: Arc<Shared>, address: SocketAddr) {
         let dialled = tokio::select! {
             biased;
             () = shared.stop.cancelled() => return,
-            dialled = timeout(shared.config.hello_deadline, dial(&shared, address)) => dialled,
+            dialled = dial(&shared, address) => dialled,
         };
-        let why = match dialled.unwrap_or(Err(DialError::Deadline(shared.config.hello_deadline))) {
-            Ok(accepted) => {
+        let why = match dialled {
+            Ok((connection, answer)) => {
                 failures = 0;
                 let began = Instant::now();
-                let why = linked(&shared, address, accepted).await;
+                let why = linked(&shared, address, connection, answer).await;
                 // A link that lasted: the next failure is a new one. One that did not (another worker has this one's name,
                 // and they replace each other) must not be dialled in a circle.
                 if began.elapsed() > shared.config.lease {
@@ -88,59 +97,75 @@ fn report(shared: &Shared, address: SocketAddr, error: &DialError, failures: u64
     shared.links.dial_failed(address, error);
 }
 
-/// Under the hello's deadline as a whole.
-async fn dial(shared: &Shared, address: SocketAddr) -> Result<Accepted, DialError> {
+/// Connects and says hello, all within the hello's deadline.
+async fn dial(shared: &Shared, address: SocketAddr) -> Result<(Connection, Answer), DialError> {
+    let time = shared.config.hello_deadline;
+    let deadline = Instant::now() + time;
+    let late = DialError::Deadline(time);
+    let connection = timeout_at(deadline, connect(shared, address))
+        .await
+        .unwrap_or(Err(late.clone()))?;
+    let answer = timeout_at(deadline, greet(shared, &connection))
+        .await
+        .unwrap_or(Err(late));
+    match answer {
+        Ok(answer) => Ok((connection, answer)),
+        Err(error) => {
+            error.code().close(&connection, &error.to_string());
+            Err(error)
+        }
+    }
+}
+
+async fn connect(shared: &Shared, address: SocketAddr) -> Result<Connection, DialError> {
     let name = server_name(Role::Gateway);
     let connecting = shared
         .endpoint
         .connect_with(shared.client.clone(), address, &name)
         .map_err(|error| DialError::Connect(error.to_string()))?;
-    let connection = connecting
+    connecting
         .await
-        .map_err(|error| DialError::Connect(error.to_string()))?;
-    let lost = |error: DownReason| DialError::Hello(error.to_string());
-    let (mut send, mut recv) = connection
-        .open_bi()
-        .await
-        .map_err(|error| DialError::Hello(error.to_string()))?;
+        .map_err(|error| DialError::Connect(lost(&error).to_string()))
+}
+
+async fn greet(shared: &Shared, connection: &Connection) -> Result<Answer, DialError> {
+    let failed = |why: DownReason| DialError::Hello(why.to_string());
+    let (mut send, mut recv) = connection.open_bi().await.map_err(|error| failed(lost(&error)))?;
     let hello = shared
         .hello
         .encode(HELLO_VERSION)
         .map_err(|error| DialError::Hello(error.to_string()))?;
     send.write_all(hello.as_bytes())
         .await
-        .map_err(|error| DialError::Hello(error.to_string()))?;
+        .map_err(|error| failed(error.into()))?;
     let mut payload = Payload::default();
     let header = read_frame(&mut recv, &mut payload, HelloReply::MAX_BYTES)
         .await
-        .map_err(|error: ReadError| lost(error.into()))?;
+        .map_err(|error| failed(error.into()))?;
     let reply = HelloReply::decode(HELLO_VERSION, header, payload.as_bytes())
         .map_err(|error| DialError::Hello(error.to_string()))?;
-    match reply {
-        HelloReply::Accepted(ack) if !(MIN_VERSION..=VERSION).contains(&ack.version) => Err(
-            DialError::Hello(format!("version {} was not offered", ack.version)),
-        ),
-        HelloReply::Accepted(ack) => Ok(Accepted {
-            connection,
-            send,
-            recv,
-            ack,
-        }),
-        HelloReply::Refused(refused) => {
-            connection.close(CLOSED, b"refused");
-            Err(DialError::Refused(refused.reason))
-        }
+    let ack = match reply {
+        HelloReply::Accepted(ack) => ack,
+        HelloReply::Refused(refused) => return Err(DialError::Refused(refused.reason)),
+    };
+    if !(MIN_VERSION..=VERSION).contains(&ack.version) {
+        return Err(DialError::Hello(format!(
+            "version {} was not offered",
+            ack.version
+        )));
     }
+    let name = node_name(&ack.node);
+    if !shown(connection).is_some_and(|leaf| certified(&leaf, &name)) {
+        return Err(DialError::Hello(format!(
+            "the gateway's certificate does not name it: `{name}` must be among its DNS names"
+        )));
+    }
+    Ok(Answer { send, recv, ack })
 }
 
 /// Runs the link to its end.
-async fn linked(shared: &Arc<Shared>, address: SocketAddr, accepted: Accepted) -> DownReason {
-    let Accepted {
-        connection,
-        send,
-        recv,
-        ack,
-    } = accepted;
+async fn linked(shared: &Shared, address: SocketAddr, connection: Connection, answer: Answer) -> DownReason {
+    let Answer { send, recv, ack } = answer;
     let new = NewLink {
         number: shared.last_number.fetch_add(1, Ordering::Relaxed) + 1,
         node: ack.node.clone(),
@@ -148,11 +173,11 @@ async fn linked(shared: &Arc<Shared>, address: SocketAddr, accepted: Accepted) -
         version: ack.version,
         lease: Duration::from_millis(u64::from(ack.lease_ms)),
         connection,
+        stop: shared.stop.clone(),
     };
     let (core, waiting) = Core::new(new, &shared.config);
     shared.board.set(address, DialState::Up(core.id));
     let links = Arc::clone(&shared.links);
-    let finishing = core.finishing.clone();
     let running = Running {
         core,
         peer: ack,
@@ -162,12 +187,5 @@ async fn linked(shared: &Arc<Shared>, address: SocketAddr, accepted: Accepted) -
         beat: None,
         tell: Arc::new(move |event| links.event(event)),
     };
-    let mut link = std::pin::pin!(run::<WorkerSide>(running, &shared.config));
-    tokio::select! {
-        biased;
-        why = &mut link => return why,
-        () = shared.stop.cancelled() => finishing.cancel(),
-    }
-    // The writer's flush deadline bounds this.
-    link.await
+    run::<WorkerSide>(running, &shared.config).await
 }

@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use quinn::{ClientConfig, Endpoint};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::warn;
 use wire::Hello;
 
 use crate::config::Config;
-use crate::link::CLOSED;
+use crate::link::CloseCode;
 use crate::worker::dial::keep_linked;
 use crate::worker::status::Board;
 use crate::worker::{DialState, DialStatus, Target, WorkerLinks};
@@ -33,7 +34,7 @@ pub(super) struct Shared {
 /// A worker's links to its gateways. Dials for ever, with backoff; a link that ends is dialled again. Dropping it ends
 /// every link at once; [`Dialer::stop`] ends them in order.
 pub struct Dialer {
-    task: Option<JoinHandle<()>>,
+    task: JoinHandle<()>,
     shared: Arc<Shared>,
 }
 
@@ -60,10 +61,7 @@ impl Dialer {
             stop,
         });
         let task = tokio::spawn(follow(Arc::clone(&shared), targets));
-        Self {
-            task: Some(task),
-            shared,
-        }
+        Self { task, shared }
     }
 
     /// Every address that is dialled, and how it stands, in order.
@@ -72,26 +70,23 @@ impl Dialer {
         self.shared.board.snapshot()
     }
 
-    /// Delivers what is queued on the links (for at most the flush deadline), ends them, and dials no more. Every
-    /// link's `Down` has been said when it returns.
+    /// Delivers what is queued on the links (for at most the flush deadline), ends them, and dials no more; each peer is told that
+    /// this is an end in order. Every link's `Down` has been said when it returns, which is within four times the flush deadline.
     pub async fn stop(mut self) {
         self.shared.stop.cancel();
-        if let Some(task) = self.task.take() {
-            // The task's own waits have deadlines; this one only bounds their sum.
-            let bound = self.shared.config.flush_deadline * 4;
-            if timeout(bound, task).await.is_err() {
-                debug!("the dialer did not end in time");
-            }
+        // The task's own waits have deadlines; this one only bounds their sum.
+        let bound = self.shared.config.flush_deadline * 4;
+        if timeout(bound, &mut self.task).await.is_err() {
+            warn!("the dialer did not end in time");
         }
     }
 }
 
 impl Drop for Dialer {
     fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
-        }
-        self.shared.endpoint.close(CLOSED, b"the worker is gone");
+        self.task.abort();
+        let endpoint = &self.shared.endpoint;
+        endpoint.close(CloseCode::Gone.number(), b"the worker is gone");
     }
 }
 
@@ -112,12 +107,14 @@ async fn follow(shared: Arc<Shared>, targets: Vec<Target>) {
     let mut tasks = JoinSet::new();
     let mut dialled: BTreeMap<SocketAddr, AbortHandle> = BTreeMap::new();
     let mut unknown: BTreeSet<Target> = BTreeSet::new();
+    // Addresses are known at once: a name server that does not answer keeps nobody from them.
+    let fixed = targets.iter().filter_map(Target::address).collect();
+    let mut wanted = Wanted {
+        addresses: fixed,
+        complete: false,
+    };
+    let mut pause = Duration::ZERO;
     loop {
-        let wanted = tokio::select! {
-            biased;
-            () = shared.stop.cancelled() => break,
-            wanted = addresses(&shared, &targets, ipv6, &mut unknown) => wanted,
-        };
         forget_gone(&shared, &mut dialled, &wanted);
         while tasks.try_join_next().is_some() {}
         for address in wanted.addresses {
@@ -125,16 +122,23 @@ async fn follow(shared: Arc<Shared>, targets: Vec<Target>) {
                 .entry(address)
                 .or_insert_with(|| tasks.spawn(keep_linked(Arc::clone(&shared), address)));
         }
-        tokio::select! {
+        let looked_up = async {
+            sleep(pause).await;
+            addresses(&shared, &targets, ipv6, &mut unknown).await
+        };
+        wanted = tokio::select! {
             biased;
             () = shared.stop.cancelled() => break,
-            () = sleep(shared.config.resolve_every) => {}
-        }
+            wanted = looked_up => wanted,
+        };
+        pause = shared.config.resolve_every;
     }
     let drained = async { while tasks.join_next().await.is_some() {} };
     let _ = timeout(shared.config.flush_deadline * 2, drained).await;
     tasks.shutdown().await;
-    shared.endpoint.close(CLOSED, b"the worker stops");
+    shared
+        .endpoint
+        .close(CloseCode::Stopped.number(), b"the worker stops");
     // So that the peers hear of it.
     let _ = timeout(shared.config.flush_deadline, shared.endpoint.wait_idle()).await;
 }
@@ -146,6 +150,7 @@ struct Wanted {
     complete: bool,
 }
 
+/// Looks all targets up at a time: the deadline of one look-up bounds them all.
 async fn addresses(
     shared: &Shared,
     targets: &[Target],
@@ -156,18 +161,28 @@ async fn addresses(
         addresses: BTreeSet::new(),
         complete: true,
     };
-    for target in targets {
-        match target.resolve(ipv6, shared.config.resolve_deadline).await {
-            Ok(found) => {
-                unknown.remove(target);
+    let mut lookups = JoinSet::new();
+    for target in targets.iter().cloned() {
+        let deadline = shared.config.resolve_deadline;
+        lookups.spawn(async move {
+            let found = target.resolve(ipv6, deadline).await;
+            (target, found)
+        });
+    }
+    // Each has its deadline.
+    while let Some(looked_up) = lookups.join_next().await {
+        match looked_up {
+            Ok((target, Ok(found))) => {
+                unknown.remove(&target);
                 wanted.addresses.extend(found);
             }
-            Err(error) => {
+            Ok((target, Err(error))) => {
                 wanted.complete = false;
                 if unknown.insert(target.clone()) {
                     warn!(%target, error, "a gateway's name cannot be looked up; trying on");
                 }
             }
+            Err(_) => wanted.complete = false,
         }
     }
     wanted

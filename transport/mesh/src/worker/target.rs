@@ -51,6 +51,14 @@ impl fmt::Display for Target {
 }
 
 impl Target {
+    /// The address, if it is one.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Name(_) => None,
+        }
+    }
+
     /// Its addresses of the family that can be dialled: a gateway that has one of each is dialled once.
     pub(super) async fn resolve(
         &self,

@@ -20,8 +20,8 @@ async fn one_folder_makes_one_authority_whoever_opens_it() {
     let folder = tempfile::tempdir().unwrap();
     // As two processes would, each with its own opening of the folder.
     let (gateway, worker) = (
-        issue(folder.path(), "g", Role::Gateway),
-        issue(folder.path(), "w", Role::Decode),
+        issue(folder.path(), "gateway", Role::Gateway),
+        issue(folder.path(), "worker", Role::Decode),
     );
     assert_eq!(gateway.roots, worker.roots);
     let world = World::new();

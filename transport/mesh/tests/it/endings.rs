@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use mesh::{DownReason, SendError};
 use wire::{Role, ToGateway, ToWorker};
 
-use crate::nodes::{Pair, config, hello, key};
+use crate::nodes::{Pair, config, gateway_address, hello, key, worker_address};
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_worker_replaces_its_old_link() {
@@ -21,10 +21,8 @@ async fn a_restarted_worker_replaces_its_old_link() {
     );
     assert_eq!(pair.gateway.heard.up().await.1.epoch, 12);
     restarted.heard.up().await;
-    assert!(matches!(
-        pair.worker.heard.down().await.1,
-        DownReason::PeerClosed(_)
-    ));
+    let told = DownReason::PeerClosed("replaced by a new incarnation".to_owned());
+    assert_eq!(pair.worker.heard.down().await.1, told);
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,10 +78,7 @@ async fn a_gateway_that_stops_delivers_what_is_queued() {
         pair.worker.heard.frame().await,
         ToWorker::Goodbye { .. }
     ));
-    assert!(matches!(
-        pair.worker.heard.down().await.1,
-        DownReason::PeerClosed(_)
-    ));
+    assert_eq!(pair.worker.heard.down().await.1, DownReason::PeerStopped);
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,11 +100,45 @@ async fn a_worker_that_stops_delivers_what_is_queued_and_dials_no_more() {
             ToGateway::Closed { key: key(seq) }
         );
     }
-    assert!(matches!(
-        pair.gateway.heard.down().await.1,
-        DownReason::PeerClosed(_)
-    ));
+    assert_eq!(pair.gateway.heard.down().await.1, DownReason::PeerStopped);
     pair.gateway.heard.nothing().await;
+}
+
+/// Ends a gateway that its peer takes nothing from, in order: that is bounded, and the link's end is said.
+#[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_for_a_peer_that_takes_nothing() {
+    let mut pair = Pair::new().await;
+    let flush = config().flush_deadline;
+    pair.world.net.cut(gateway_address(), worker_address(), true);
+    for seq in 0..500 {
+        pair.to_worker.send(&ToWorker::Close { key: key(seq) }).unwrap();
+    }
+    // By the simulation's own clock.
+    tokio::time::timeout(flush * 2, pair.gateway.listener.stop())
+        .await
+        .unwrap();
+    assert_eq!(pair.gateway.heard.down().await.1, DownReason::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_stops_takes_no_more_workers() {
+    let mut pair = Pair::new().await;
+    pair.world.net.cut(gateway_address(), worker_address(), true);
+    let stopping = tokio::spawn(pair.gateway.listener.stop());
+    tokio::task::yield_now().await;
+    assert_eq!(
+        pair.to_worker.send(&ToWorker::Close { key: key(1) }),
+        Err(SendError::Down)
+    );
+    let identity = pair.world.identity(&[Role::Decode]);
+    let address = "10.0.1.2:9000".parse().unwrap();
+    let mut late = pair
+        .world
+        .worker_as(&identity, address, hello("late", 12), config());
+    let error = late.failure().await.to_string();
+    assert!(error.contains("refused to accept"), "{error}");
+    stopping.await.unwrap();
+    assert_eq!(pair.gateway.heard.down().await.1, DownReason::Stopped);
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,18 +149,18 @@ async fn a_worker_that_is_dropped_says_down_too() {
         pair.worker.heard.down().await,
         (pair.to_gateway.id(), DownReason::Stopped)
     );
-    assert!(matches!(
-        pair.gateway.heard.down().await.1,
-        DownReason::PeerClosed(_)
-    ));
+    let gone = DownReason::PeerClosed("the worker is gone".to_owned());
+    assert_eq!(pair.gateway.heard.down().await.1, gone);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_panics_costs_one_link() {
     let mut pair = Pair::new().await;
     pair.worker.owner.panics.store(true, Ordering::Relaxed);
-    assert_eq!(pair.worker.heard.down().await.0, pair.to_gateway.id());
-    pair.gateway.heard.down().await;
+    let why = DownReason::Closed("its owner failed".to_owned());
+    assert_eq!(pair.worker.heard.down().await, (pair.to_gateway.id(), why));
+    let told = DownReason::PeerClosed("closed here: its owner failed".to_owned());
+    assert_eq!(pair.gateway.heard.down().await.1, told);
     pair.worker.heard.up().await;
     pair.gateway.heard.up().await;
 }

@@ -56,3 +56,21 @@ async fn one_way() {
         pair.worker.heard.up().await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_lost_is_lost_at_a_stop_too() {
+    let switched = config();
+    let mut pair = Pair::with(switched.clone(), config()).await;
+    switched.faults.set(Kind::Close, Some(Fault::Drop));
+    for seq in 0..100 {
+        pair.to_worker.send(&ToWorker::Close { key: key(seq) }).unwrap();
+    }
+    pair.to_worker.send(&ToWorker::Release { key: key(100) }).unwrap();
+    pair.gateway.listener.stop().await;
+    assert_eq!(
+        pair.worker.heard.frame().await,
+        ToWorker::Release { key: key(100) }
+    );
+    pair.worker.heard.down().await;
+    assert_eq!(switched.faults.hits(), 100);
+}

@@ -1,6 +1,6 @@
 //! What is sent arrives, in order, and what is too much is refused.
 
-use mesh::{Config, DownReason, SendError};
+use mesh::{Config, DownReason, LinkEvent, SendError};
 use wire::{RoomKey, Sampling, ToGateway, ToWorker, Work};
 
 use crate::nodes::{Pair, config, gateway_address, key, worker_address};
@@ -163,4 +163,62 @@ async fn a_peer_that_takes_nothing_loses_its_link() {
     while pair.to_worker.send(&frame).is_ok() {}
     let (_, why) = pair.gateway.heard.down().await;
     assert!(matches!(why, DownReason::NotReading { .. }), "{why}");
+}
+
+/// The worker's owner deals with no frame: what it is given is bounded, and then the link ends.
+async fn check_unread(config: Config, frame: &ToWorker, expected: usize) {
+    let mut pair = Pair::with(config.clone(), config).await;
+    while pair.to_worker.send(frame).is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let (mut given, mut unread) = (0, Vec::new());
+    let why = loop {
+        match pair.worker.heard.next().await {
+            LinkEvent::Frame { unread: one, .. } => {
+                given += 1;
+                unread.push(one);
+            }
+            LinkEvent::Down { why, .. } => break why,
+            other @ LinkEvent::Up { .. } => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(given, expected);
+    // Both ends notice at about the same time.
+    assert!(
+        matches!(why, DownReason::Behind { .. } | DownReason::PeerClosed(_)),
+        "{why}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_owner_has_not_dealt_with_is_bounded() {
+    let config = Config {
+        queue_frames: 100,
+        queue_bytes: 1_000_000,
+        ..config()
+    };
+    check_unread(config.clone(), &ToWorker::Release { key: key(1) }, 100).await;
+    let long = ToWorker::Reserve {
+        key: key(1),
+        work: work(50_000),
+        deadline_ms: 1,
+    };
+    check_unread(config, &long, 4).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_behind_many_long_prompts_is_in_time() {
+    let mut pair = Pair::new().await;
+    let long = ToWorker::Reserve {
+        key: key(1),
+        work: work(262_144),
+        deadline_ms: 1,
+    };
+    for _ in 0..24 {
+        pair.to_worker.send(&long).unwrap();
+    }
+    for _ in 0..24 {
+        assert_eq!(pair.worker.heard.frame().await, long);
+    }
+    assert!(!pair.to_worker.is_down() && !pair.to_gateway.is_down());
 }

@@ -1,6 +1,6 @@
 //! Who gets a link, and what those hear who get none.
 
-use mesh::{DevCa, DialError, DialState, Identity};
+use mesh::{Config, DevCa, DialError, DialState, DownReason, Identity};
 use wire::{Hello, Role};
 
 use crate::nodes::{Pair, Worker, World, config, gateway_address, hello, worker_address};
@@ -13,7 +13,9 @@ async fn check(world: World, identity: &Identity, hello_of: Hello, expected: &st
     assert!(error.to_string().contains(expected), "{error} lacks {expected}");
     assert!(matches!(&worker.dialer.status()[..], [one] if !matches!(one.state, DialState::Up(_))));
     gateway.heard.nothing().await;
-    assert!(gateway.listener.stats().failed > 0);
+    let stats = gateway.listener.stats();
+    assert_eq!(stats.refused > 0, expected.starts_with("refused"), "{stats:?}");
+    assert_eq!(stats.failed > 0, !expected.starts_with("refused"), "{stats:?}");
     drop(worker);
     let fitting = world.identity(&[Role::Decode]);
     let address = "10.0.1.9:9000".parse().unwrap();
@@ -46,7 +48,7 @@ async fn both_ends_know_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_takes_the_gateways_lease() {
-    let gateway = mesh::Config {
+    let gateway = Config {
         lease: std::time::Duration::from_secs(1),
         ..config()
     };
@@ -65,7 +67,7 @@ async fn another_layout_is_refused() {
             layout_hash: 8,
             ..hello("w", 1)
         },
-        "refused: the KV layouts differ",
+        "refused: w (decode): the KV layouts differ",
     )
     .await;
 }
@@ -83,7 +85,7 @@ async fn another_version_is_refused() {
         world,
         &identity,
         strange,
-        "refused: the worker speaks versions 8 to 9",
+        "refused: w (decode): the worker speaks versions 8 to 9",
     )
     .await;
 }
@@ -96,9 +98,41 @@ async fn a_role_that_the_certificate_does_not_name_is_refused() {
         world,
         &identity,
         hello("w", 1),
-        "`decode.innkeeper` must be among",
+        "refused: w (decode): the certificate does not name the role: `decode.innkeeper` must be among",
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_does_not_come_under_anothers_name() {
+    let world = World::new();
+    let identity = world.ca.issue("mallory", &[Role::Decode]).unwrap();
+    check(
+        world,
+        &identity,
+        hello("decode-0", 1),
+        "refused: decode-0 (decode): the certificate does not name the node: `decode-0.node.innkeeper` must be among",
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_does_not_come_under_anothers_name() {
+    let world = World::new();
+    let identity = world.ca.issue("mallory", &[Role::Gateway]).unwrap();
+    let mut gateway = world.gateway_as(&identity, 1, config());
+    let mut worker = world.worker(hello("w", 1), config());
+    let error = worker.failure().await.to_string();
+    assert!(
+        error.contains("`gateway.node.innkeeper` must be among"),
+        "{error}"
+    );
+    gateway.heard.up().await;
+    let (_, why) = gateway.heard.down().await;
+    assert!(
+        matches!(&why, DownReason::PeerClosed(why) if *why == error),
+        "{why}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,23 +160,52 @@ async fn a_gateway_that_is_none_is_not_believed() {
     gateway.heard.nothing().await;
 }
 
+/// With a worker of name `worker` and incarnation 11 linked, another one is refused and costs it nothing.
+async fn check_beside(name: &str, epoch: u64, expected: &str) {
+    let config = Config {
+        max_links: 2,
+        ..config()
+    };
+    let mut pair = Pair::with(config.clone(), config.clone()).await;
+    let identity = pair.world.identity(&[Role::Decode]);
+    let beside = |n: u8, hello| {
+        let address = format!("10.0.2.{n}:9000").parse().unwrap();
+        pair.world.worker_as(&identity, address, hello, config.clone())
+    };
+    let _second = beside(2, hello("second", 5));
+    assert_eq!(pair.gateway.heard.up().await.1.node, "second");
+    let mut refused = beside(3, hello(name, epoch));
+    let error = refused.failure().await.to_string();
+    assert!(error.contains(expected), "{error} lacks {expected}");
+    pair.gateway.heard.nothing().await;
+    assert!(!pair.to_worker.is_down() && !pair.to_gateway.is_down());
+}
+
 #[tokio::test(start_paused = true)]
-async fn one_incarnation_has_one_link() {
+async fn what_would_take_a_living_links_place_is_refused() {
+    check_beside("worker", 11, "linked to this gateway already").await;
+    check_beside("worker", 10, "a newer incarnation of this name is linked").await;
+    check_beside("other", 11, "worker is linked with this incarnation").await;
+    check_beside("other", 12, "has 2 links, and takes no more").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_clock_went_back_is_let_in_once_the_old_link_is_silent() {
     let mut pair = Pair::new().await;
+    // Killed: it says nothing any more.
+    let (from, to) = (worker_address(), gateway_address());
+    pair.world.net.cut(from, to, true);
     let identity = pair.world.identity(&[Role::Decode]);
     let address = "10.0.1.2:9000".parse().unwrap();
-    let mut second = pair
+    let mut restarted = pair
         .world
-        .worker_as(&identity, address, hello("worker", 11), config());
-    assert!(
-        second
-            .failure()
-            .await
-            .to_string()
-            .contains("linked to this gateway already")
-    );
-    pair.gateway.heard.nothing().await;
-    assert!(!pair.to_worker.is_down());
+        .worker_as(&identity, address, hello("worker", 10), config());
+    assert!(matches!(
+        pair.gateway.heard.down().await.1,
+        DownReason::Silent { .. }
+    ));
+    assert_eq!(pair.gateway.heard.up().await.1.epoch, 10);
+    restarted.heard.up().await;
 }
 
 #[tokio::test(start_paused = true)]

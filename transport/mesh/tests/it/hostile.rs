@@ -1,32 +1,53 @@
 //! Peers that keep to nothing.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use mesh::{DownReason, client_config};
-use quinn::{Connection, Endpoint, RecvStream, SendStream};
+use mesh::{Config, DownReason, client_config};
+use quinn::{Connecting, Connection, ConnectionError, Endpoint, RecvStream, SendStream};
 use wire::{HELLO_VERSION, Header, Message, Role, ToGateway, VERSION};
 
 use crate::nodes::{Gateway, World, config, gateway_address, hello, key};
 
 /// Connects as a worker would, certificate and all.
 async fn connect(world: &World) -> (Endpoint, Connection) {
+    let (endpoint, connecting) = call(world, 66);
+    (endpoint, connecting.await.unwrap())
+}
+
+/// The first packet of a connection, from 10.0.6.`n`.
+fn call(world: &World, n: u8) -> (Endpoint, Connecting) {
     let client = client_config(&world.identity(&[Role::Decode]), &config()).unwrap();
-    let endpoint = world.net.endpoint("10.0.1.66:9000".parse().unwrap(), None);
+    let endpoint = world.net.endpoint(caller(n), None);
     let connecting = endpoint
         .connect_with(client, gateway_address(), "gateway.innkeeper")
         .unwrap();
-    let connection = connecting.await.unwrap();
-    (endpoint, connection)
+    (endpoint, connecting)
+}
+
+fn caller(n: u8) -> SocketAddr {
+    ([10, 0, 6, n], 9000).into()
+}
+
+/// How the other end closed: its code, and the reason.
+async fn closed_with(connection: &Connection) -> (u64, String) {
+    match connection.closed().await {
+        ConnectionError::ApplicationClosed(close) => (
+            close.error_code.into_inner(),
+            String::from_utf8(close.reason.to_vec()).unwrap(),
+        ),
+        other => panic!("{other}"),
+    }
 }
 
 /// An accepted worker whose frames are made by hand.
-async fn linked(world: &World, gateway: &mut Gateway) -> (Endpoint, RecvStream, SendStream) {
-    let (endpoint, connection) = connect(world).await;
+async fn linked(world: &World, gateway: &mut Gateway) -> (Connection, RecvStream, SendStream) {
+    let (_, connection) = connect(world).await;
     let (mut send, recv) = connection.open_bi().await.unwrap();
     let hello = hello("hostile", 66).encode(HELLO_VERSION).unwrap();
     send.write_all(hello.as_bytes()).await.unwrap();
     gateway.heard.up().await;
-    (endpoint, recv, send)
+    (connection, recv, send)
 }
 
 fn frame(kind: u16, payload: &[u8]) -> Vec<u8> {
@@ -80,7 +101,7 @@ async fn bad_frames_cost_themselves_and_lost_framing_the_link() {
 async fn an_oversized_frame_is_not_waited_for() {
     let world = World::new();
     let mut gateway = world.gateway(1, config());
-    let (_endpoint, _recv, mut send) = linked(&world, &mut gateway).await;
+    let (_connection, _recv, mut send) = linked(&world, &mut gateway).await;
     let mut header = frame(40, &[]);
     header[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
     send.write_all(&header).await.unwrap();
@@ -91,7 +112,7 @@ async fn an_oversized_frame_is_not_waited_for() {
 async fn half_a_frame_is_silence() {
     let world = World::new();
     let mut gateway = world.gateway(1, config());
-    let (_endpoint, _recv, mut send) = linked(&world, &mut gateway).await;
+    let (_connection, _recv, mut send) = linked(&world, &mut gateway).await;
     let good = closed(1).encode(VERSION).unwrap();
     send.write_all(&good.as_bytes()[..20]).await.unwrap();
     assert!(matches!(gateway.heard.down().await.1, DownReason::Silent { .. }));
@@ -130,7 +151,7 @@ async fn a_caller_without_a_word_is_dropped() {
     let mut gateway = world.gateway(1, config());
     let (_endpoint, connection) = connect(&world).await;
     check_ignored(&world, &mut gateway, 1).await;
-    assert!(connection.close_reason().is_some());
+    assert_eq!(closed_with(&connection).await, (3, "no hello in time".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,23 +162,114 @@ async fn a_hello_that_is_none_is_dropped() {
     let (mut send, _recv) = connection.open_bi().await.unwrap();
     send.write_all(&frame(1, &[0xee; 200])).await.unwrap();
     check_ignored(&world, &mut gateway, 1).await;
+    let (code, why) = closed_with(&connection).await;
+    assert!(
+        code == 3 && why.starts_with("no hello: hello: not an archive"),
+        "{why}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_without_a_word_does_not_hold_up_a_stop() {
+    let world = World::new();
+    let gateway = world.gateway(1, config());
+    let (_endpoint, connection) = connect(&world).await;
+    // Until the gateway has its certificate.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    gateway.listener.stop().await;
+    assert_eq!(
+        closed_with(&connection).await,
+        (1, "the gateway stops".to_owned())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_is_never_understood_is_silent() {
+    let world = World::new();
+    let mut gateway = world.gateway(1, config());
+    let (connection, _recv, mut send) = linked(&world, &mut gateway).await;
+    let babble = async {
+        while send.write_all(&frame(40, &[0xff; 64])).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let (down, ()) = tokio::join!(gateway.heard.down(), babble);
+    assert!(matches!(down.1, DownReason::Silent { .. }), "{}", down.1);
+    let (code, why) = closed_with(&connection).await;
+    assert!(code == 4 && why.starts_with("silent for"), "{code}: {why}");
+}
+
+/// What the hostile end does after a hello, and how its link ends.
+async fn check_ending(expected: DownReason, act: impl AsyncFnOnce(&Connection, &mut SendStream)) {
+    let world = World::new();
+    let mut gateway = world.gateway(1, config());
+    let (connection, _recv, mut send) = linked(&world, &mut gateway).await;
+    act(&connection, &mut send).await;
+    assert_eq!(gateway.heard.down().await.1, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_is_what_the_peer_made_of_it() {
+    let peer = |why: &str| DownReason::PeerClosed(why.to_owned());
+    check_ending(DownReason::PeerStopped, async |_, send| send.finish().unwrap()).await;
+    check_ending(peer("it ended its stream within a frame"), async |_, send| {
+        send.write_all(&frame(40, &[1; 64])[..20]).await.unwrap();
+        send.finish().unwrap();
+    })
+    .await;
+    check_ending(peer("it ended its stream within a frame"), async |_, send| {
+        send.write_all(&frame(40, &[])[..5]).await.unwrap();
+        send.finish().unwrap();
+    })
+    .await;
+    check_ending(DownReason::PeerStopped, async |connection, _| {
+        connection.close(1u8.into(), b"whatever");
+    })
+    .await;
+    check_ending(
+        peer("it is gone without a reason, code 0"),
+        async |connection, _| {
+            connection.close(0u8.into(), b"");
+        },
+    )
+    .await;
+    // A log keeps its lines.
+    check_ending(peer("a\u{fffd}b\u{fffd}[31m\u{fffd}"), async |connection, _| {
+        connection.close(99u8.into(), b"a\nb\x1b[31m\xff");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_that_are_not_where_they_say_do_not_keep_workers_out() {
+    let world = World::new();
+    let config = Config {
+        max_pending: 4,
+        ..config()
+    };
+    let mut gateway = world.gateway(1, config.clone());
+    let mut callers = Vec::new();
+    for n in 1..=20 {
+        world.net.cut(gateway_address(), caller(n), true);
+        callers.push(call(&world, n));
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut worker = world.worker(hello("worker", 1), config);
+    worker.heard.up().await;
+    assert_eq!(gateway.heard.up().await.1.node, "worker");
+    assert_eq!(gateway.listener.stats().turned_away, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn too_many_callers_are_turned_away() {
     let world = World::new();
-    let config = mesh::Config {
+    let config = Config {
         max_pending: 1,
         ..config()
     };
-    let gateway = world.gateway(1, config.clone());
+    let gateway = world.gateway(1, config);
     let (_endpoint, _connection) = connect(&world).await;
-    let client = client_config(&world.identity(&[Role::Decode]), &config).unwrap();
-    let endpoint = world.net.endpoint("10.0.1.67:9000".parse().unwrap(), None);
-    let second = endpoint
-        .connect_with(client, gateway_address(), "gateway.innkeeper")
-        .unwrap()
-        .await;
-    assert!(second.is_err());
+    let (_endpoint, second) = call(&world, 67);
+    assert!(second.await.is_err());
     assert_eq!(gateway.listener.stats().turned_away, 1);
 }

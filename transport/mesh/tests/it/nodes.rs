@@ -67,7 +67,7 @@ const EVENTS: usize = 65_536;
 pub(crate) struct Heard<S: Side>(Receiver<LinkEvent<S>>);
 
 impl<S: Side> Heard<S> {
-    async fn next(&mut self) -> LinkEvent<S> {
+    pub(crate) async fn next(&mut self) -> LinkEvent<S> {
         timeout(PATIENCE, self.0.recv())
             .await
             .expect("an event")
@@ -171,6 +171,7 @@ impl WorkerLinks for WorkerOwner {
             LinkEvent::Frame {
                 link,
                 frame: ToWorker::Heartbeat { n, .. },
+                ..
             } => {
                 let link = self.links.lock().unwrap().get(link).cloned();
                 if self.answers.load(Ordering::Relaxed)
@@ -260,8 +261,9 @@ impl World {
         }
     }
 
+    /// Of whatever name.
     pub(crate) fn identity(&self, roles: &[Role]) -> Identity {
-        self.ca.issue("a node", roles).unwrap()
+        self.ca.issue("*", roles).unwrap()
     }
 
     pub(crate) fn gateway(&self, epoch: u64, config: Config) -> Gateway {

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mesh::DownReason;
+use mesh::{Config, DownReason};
 use wire::{ToGateway, ToWorker};
 
-use crate::nodes::{Pair, gateway_address, key, worker_address};
+use crate::nodes::{Pair, config, gateway_address, key, worker_address};
 
 /// After the fault is gone: new links at both ends, of the same incarnations, and what was queued before is not carried over.
 async fn check_again(pair: &mut Pair) {
@@ -38,6 +38,19 @@ async fn a_quiet_link_stays() {
     pair.gateway.heard.nothing().await;
     pair.worker.heard.nothing().await;
     assert!(!pair.to_worker.is_down() && !pair.to_gateway.is_down());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_only_the_gateway_knows_holds() {
+    let gateway = Config {
+        heartbeat: Duration::from_secs(20),
+        lease: Duration::from_secs(90),
+        ..config()
+    };
+    let mut pair = Pair::with(gateway, config()).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    pair.gateway.heard.nothing().await;
+    pair.worker.heard.nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
