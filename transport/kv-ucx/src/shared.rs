@@ -37,7 +37,6 @@ pub(crate) struct State {
     open: BTreeMap<ReadId, bool>,
     commands: VecDeque<Command>,
     pub(crate) totals: Totals,
-    pub(crate) address: Option<SocketAddr>,
     stopped: bool,
 }
 
@@ -48,7 +47,6 @@ impl Shared {
             open: BTreeMap::new(),
             commands: VecDeque::new(),
             totals: Totals::default(),
-            address: None,
             stopped: false,
         };
         Ok(Self {

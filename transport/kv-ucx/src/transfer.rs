@@ -64,7 +64,7 @@ impl UcxTransfer {
             let body = move || {
                 // Dropped after the engine, and with it after UCX.
                 let _guard = StopGuard(shared.clone());
-                let engine = Engine::open(ucx, config, region, shared);
+                let engine = Engine::open(ucx, &config, region, shared);
                 let address = engine.as_ref().map(Engine::address).map_err(Clone::clone);
                 // Nobody listens any more after `START_LIMIT`.
                 if let (Ok(()), Ok(engine)) = (tell.send(address), engine) {
@@ -96,9 +96,7 @@ impl KvTransfer for UcxTransfer {
     }
 
     fn address(&self) -> SourceAddress {
-        // A worker made anew may have had to take another port.
-        let address = self.shared.state().address.unwrap_or(self.address);
-        SourceAddress(format!("{SCHEME}{address}").into_bytes())
+        SourceAddress(format!("{SCHEME}{}", self.address).into_bytes())
     }
 
     fn offer(&self, offer: Offer) -> Result<(), KvError> {

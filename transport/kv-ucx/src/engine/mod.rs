@@ -12,8 +12,9 @@ mod source;
 mod timers;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     net::SocketAddr,
+    rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -22,7 +23,7 @@ use kv::ReadId;
 
 use crate::{
     OpenError, Ucx, UcxConfig,
-    port::{EpHandle, Port},
+    port::{Context, Listener},
     region::Region,
     shared::Shared,
 };
@@ -30,7 +31,7 @@ use endpoints::Endpoint;
 use reading::Reading;
 use serving::Serving;
 
-/// Names an endpoint for ever, unlike its handle, which UCX uses again.
+/// Names an endpoint for ever.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
 struct EpId(u64);
 
@@ -41,76 +42,66 @@ struct ServeId(u64);
 /// What an operation is for.
 enum Tag {
     /// A message without data.
-    Control(EpId),
+    Control,
     /// A piece of an answer.
-    Data { ep: EpId, serve: ServeId, blocks: u32 },
+    Data { serve: ServeId, blocks: u32 },
     /// A piece of a read on its way into the region.
-    Landing {
-        ep: EpId,
-        read: ReadId,
-        piece: reading::Piece,
-    },
-    /// The end of an endpoint.
-    Closed(EpId),
+    Landing { read: ReadId, piece: reading::Piece },
 }
 
 /// The thread's state.
 pub(crate) struct Engine {
     ucx: Ucx,
-    config: UcxConfig,
+    no_progress_ms: u64,
     limit: Duration,
     region: Region,
     shared: Arc<Shared>,
-    /// None only while the UCX worker is being made anew.
-    port: Option<Port<Tag>>,
-    bound: SocketAddr,
+    context: Rc<Context>,
+    listener: Listener,
     last_id: u64,
     endpoints: BTreeMap<EpId, Endpoint>,
-    by_handle: HashMap<EpHandle, EpId>,
     dialled: BTreeMap<SocketAddr, EpId>,
     reads: BTreeMap<ReadId, Reading>,
     serves: BTreeMap<ServeId, Serving>,
     now: Instant,
     /// Whether the thread itself had been held up at the last look at the clock.
     paused: bool,
-    /// Times that reads stalled since anything last came from anyone: two in a row mean that the worker itself is stuck.
-    stalls: u32,
+    /// Kept for its allocation.
+    in_turn: Vec<EpId>,
 }
 
 impl Engine {
     /// Opens UCX. To be called on the thread that runs the engine.
     pub(crate) fn open(
         ucx: Ucx,
-        config: UcxConfig,
+        config: &UcxConfig,
         region: Region,
         shared: Arc<Shared>,
     ) -> Result<Self, OpenError> {
-        let port = Port::open(&ucx, &config, SocketAddr::new(config.bind, 0))?;
-        let bound = port.address();
-        shared.state().address = Some(bound);
+        let context = Context::open(&ucx, config)?;
+        let listener = Listener::open(&context, SocketAddr::new(config.bind, 0))?;
         Ok(Self {
             ucx,
+            no_progress_ms: config.no_progress_ms,
             limit: Duration::from_millis(config.no_progress_ms.max(10)),
-            config,
             region,
             shared,
-            port: Some(port),
-            bound,
+            context,
+            listener,
             last_id: 0,
             endpoints: BTreeMap::new(),
-            by_handle: HashMap::new(),
             dialled: BTreeMap::new(),
             reads: BTreeMap::new(),
             serves: BTreeMap::new(),
             now: Instant::now(),
             paused: false,
-            stalls: 0,
+            in_turn: Vec::new(),
         })
     }
 
     /// Where the listener listens.
     pub(crate) fn address(&self) -> SocketAddr {
-        self.bound
+        self.listener.address()
     }
 
     fn mint(&mut self) -> u64 {

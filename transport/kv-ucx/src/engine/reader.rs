@@ -4,7 +4,10 @@ use std::net::SocketAddr;
 
 use kv::{Read, ReadError, ReadId};
 
-use super::{Engine, EpId, Tag, reading::Reading};
+use super::{
+    Engine, EpId, Tag,
+    reading::{Piece, Reading},
+};
 use crate::{
     message::{self, DataMessage, ReadMessage},
     port::{Body, Message, Payload},
@@ -34,11 +37,11 @@ impl Engine {
             runs: reading.runs(),
         };
         self.reads.insert(id, reading);
-        if let Some(endpoint) = self.open_endpoint(ep) {
+        if let Some(endpoint) = self.endpoints.get_mut(&ep) {
             endpoint.reads.insert(id);
         }
         let (header, body) = ask.encode();
-        self.send(ep, message::ID_READ, header, Body::Bytes(body), Tag::Control(ep));
+        self.send(ep, message::ID_READ, header, Body::Bytes(body), Tag::Control);
     }
 
     /// Takes no more of a read and tells the source; it ends when what is landing has landed.
@@ -53,16 +56,16 @@ impl Engine {
         let (ep, wanted) = (reading.ep, reading.wants_data());
         reading.fail(why);
         if wanted && !reading.wants_data() {
-            let header = message::encode_cancel(id);
-            self.send(
-                ep,
-                message::ID_CANCEL,
-                header,
-                Body::Bytes(Vec::new()),
-                Tag::Control(ep),
-            );
+            self.send_cancel(ep, id);
         }
         self.settle_read(id);
+    }
+
+    /// Tells the source that no more of a read is wanted.
+    fn send_cancel(&mut self, ep: EpId, id: ReadId) {
+        let header = message::encode_cancel(id);
+        let nothing = Body::Bytes(Vec::new());
+        self.send(ep, message::ID_CANCEL, header, nothing, Tag::Control);
     }
 
     /// A piece of data came. Nothing lands but for a read that is open on the endpoint it came by.
@@ -73,85 +76,65 @@ impl Engine {
             (reading.ep == ep && reading.wants_data()).then_some((data, reading))
         });
         let Some((data, reading)) = wanted else {
-            self.discard(message.payload);
+            self.discard(ep, message.payload);
             return;
         };
         reading.progress = self.now;
         match reading.take(&data, message.payload.len(), self.region.block_bytes()) {
             Ok(piece) => self.land(ep, data.id, piece, message.payload),
             Err(why) => {
-                self.discard(message.payload);
+                self.discard(ep, message.payload);
                 self.fail_read(data.id, why);
             }
         }
     }
 
     /// Puts a piece that was taken where it belongs.
-    fn land(&mut self, ep: EpId, read: ReadId, piece: super::reading::Piece, payload: Payload) {
+    fn land(&mut self, ep: EpId, read: ReadId, piece: Piece, payload: Payload) {
         self.note_transport(ep);
-        let Some(span) = self.region.span(piece.into, piece.count) else {
-            self.discard(payload);
-            self.landed(
-                read,
-                &piece,
-                Err(ReadError::Local("a block is outside of the region".into())),
-            );
+        let Some(endpoint) = self.endpoints.get_mut(&ep) else {
             return;
         };
-        let Some(port) = self.port.as_mut() else { return };
-        if let Payload::Rendezvous { data, .. } = payload {
-            port.receive(data, span, Tag::Landing { ep, read, piece });
-            self.op_begun(ep);
-            return;
-        }
-        let region = &self.region;
-        let written = port
-            .consume(payload, |bytes| region.write(piece.into, bytes))
-            .unwrap_or(false);
-        let checked = if written {
-            Ok(())
-        } else {
-            Err(ReadError::Local("a block is outside of the region".into()))
+        let written = match (self.region.span(piece.into, piece.count), payload) {
+            (Some(span), Payload::Rendezvous { data, .. }) => {
+                let tag = Tag::Landing { read, piece };
+                endpoint.connection.receive(data, span, tag);
+                return;
+            }
+            (Some(_), payload) => {
+                let region = &self.region;
+                let write = |bytes: &[u8]| region.write(piece.into, bytes);
+                endpoint.connection.consume(payload, write).unwrap_or(false)
+            }
+            (None, payload) => {
+                endpoint.connection.discard(payload);
+                false
+            }
         };
-        self.landed(read, &piece, checked);
+        self.landed(read, &piece, written);
     }
 
-    /// UCX has written a piece, or given up: it touches those blocks no more.
-    pub(super) fn landed(
-        &mut self,
-        read: ReadId,
-        piece: &super::reading::Piece,
-        result: Result<(), ReadError>,
-    ) {
+    /// UCX touches the blocks of a piece no more: it has written them, or they are outside of the region.
+    pub(super) fn landed(&mut self, read: ReadId, piece: &Piece, written: bool) {
         let Some(reading) = self.reads.get_mut(&read) else {
             return;
         };
         reading.progress = self.now;
-        if result.is_ok() {
-            self.stalls = 0;
-        }
         if let Some(endpoint) = self.endpoints.get_mut(&reading.ep) {
             endpoint.progress = self.now;
         }
-        let checksum = result.and_then(|()| {
-            let span = self.region.span(piece.into, piece.count);
-            let span = span.ok_or_else(|| ReadError::Local("a block is outside of the region".into()))?;
-            Ok(self
-                .region
-                .checksum(reading.read.key, reading.read.from.wrapping_add(piece.at), span))
-        });
-        let wanted = reading.wants_data();
-        let ep = reading.ep;
+        let span = self.region.span(piece.into, piece.count).filter(|_| written);
+        let checksum = match span {
+            Some(span) => {
+                let index = reading.read.from.wrapping_add(piece.at);
+                Ok(self.region.checksum(reading.read.key, index, span))
+            }
+            None => Err(ReadError::Local("a block is outside of the region".into())),
+        };
+        let (ep, wanted) = (reading.ep, reading.wants_data());
         reading.landed(piece, checksum);
         if wanted && reading.has_failed() {
-            let header = message::encode_cancel(read);
-            self.send(
-                ep,
-                message::ID_CANCEL,
-                header,
-                Body::Bytes(Vec::new()),
-                Tag::Control(ep),
-            );
+            self.send_cancel(ep, read);
         }
         self.settle_read(read);
     }
@@ -167,37 +150,19 @@ impl Engine {
         }
     }
 
-    /// Ends a read whose time has come. Where its endpoint is being closed, that has to end first.
-    fn settle_read(&mut self, id: ReadId) {
+    /// Tells the end of a read, once it is complete or has failed and nothing of it can land any more.
+    pub(super) fn settle_read(&mut self, id: ReadId) {
         let Some(reading) = self.reads.get(&id) else {
             return;
         };
-        let complete = reading.ended(0, "").is_some();
         let ep = reading.ep;
-        if complete && self.open_endpoint(ep).is_some() {
-            self.end_read(id);
+        let transport = self.endpoints.get(&ep).and_then(|ep| ep.transport);
+        let ended = reading.ended(self.region.block_bytes(), transport.unwrap_or(UNKNOWN));
+        let Some(result) = ended else { return };
+        self.reads.remove(&id);
+        if let Some(endpoint) = self.endpoints.get_mut(&ep) {
+            endpoint.reads.remove(&id);
         }
-    }
-
-    /// Tells the end of a read of which nothing can land any more.
-    pub(super) fn end_read(&mut self, id: ReadId) {
-        let Some(mut reading) = self.reads.remove(&id) else {
-            return;
-        };
-        let transport = match self.endpoints.get_mut(&reading.ep) {
-            Some(ep) => {
-                ep.reads.remove(&id);
-                ep.transport.unwrap_or(UNKNOWN)
-            }
-            None => UNKNOWN,
-        };
-        let result = reading
-            .ended(self.region.block_bytes(), transport)
-            .unwrap_or_else(|| {
-                let lost = ReadError::SourceLost("the endpoint is gone".into());
-                reading.abandon(lost.clone());
-                Err(lost)
-            });
         self.shared.end(id, result);
     }
 
@@ -206,19 +171,17 @@ impl Engine {
         let Some(ep) = self.endpoints.get_mut(&id) else {
             return UNKNOWN;
         };
-        let Some(port) = self.port.as_ref().filter(|_| ep.closing.is_none()) else {
-            return ep.transport.unwrap_or(UNKNOWN);
-        };
+        let connection = &ep.connection;
         ep.transport.get_or_insert_with(|| {
-            let names = port.transports(ep.handle);
+            let names = connection.transports();
             tracing::debug!(endpoint = id.0, transports = names.join(","), "endpoint in use");
             label(&names)
         })
     }
 
-    pub(super) fn discard(&mut self, payload: Payload) {
-        if let Some(port) = self.port.as_mut() {
-            port.discard(payload);
+    pub(super) fn discard(&mut self, ep: EpId, payload: Payload) {
+        if let Some(endpoint) = self.endpoints.get_mut(&ep) {
+            endpoint.connection.discard(payload);
         }
     }
 }

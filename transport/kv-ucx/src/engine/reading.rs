@@ -117,7 +117,7 @@ impl Reading {
         }
     }
 
-    /// The UCX worker is gone, and with it whatever was landing.
+    /// The connection is gone, and with it whatever was landing.
     pub(super) fn abandon(&mut self, why: ReadError) {
         self.landing = 0;
         self.fail(why);

@@ -18,12 +18,10 @@ impl Engine {
     pub(super) fn on_read(&mut self, ep: EpId, message: Message) {
         let id = ReadMessage::peek_id(&message.header);
         let header = message.header;
-        let ask = match self.port.as_mut() {
-            Some(port) => port
-                .consume(message.payload, |bytes| ReadMessage::decode(&header, bytes))
-                .flatten(),
-            None => None,
-        };
+        let ask = self.endpoints.get_mut(&ep).and_then(|endpoint| {
+            let decode = |bytes: &[u8]| ReadMessage::decode(&header, bytes);
+            endpoint.connection.consume(message.payload, decode).flatten()
+        });
         let result = match ask {
             Some(ask) => self.admit(ep, &ask),
             None => Err(Refusal::Malformed),
@@ -40,7 +38,12 @@ impl Engine {
             return Err(Refusal::Layout);
         }
         let now = self.now;
-        let serves = self.open_endpoint(ep).ok_or(Refusal::Malformed)?.serves.clone();
+        let serves = self
+            .endpoints
+            .get_mut(&ep)
+            .ok_or(Refusal::Malformed)?
+            .serves
+            .clone();
         if serves.len() >= MAX_SERVES {
             return Err(Refusal::Busy);
         }
@@ -62,7 +65,7 @@ impl Engine {
         };
         let serve = ServeId(self.mint());
         self.serves.insert(serve, serving);
-        if let Some(endpoint) = self.open_endpoint(ep) {
+        if let Some(endpoint) = self.endpoints.get_mut(&ep) {
             endpoint.serves.insert(serve);
             endpoint.ready.push_back(serve);
         }
@@ -72,14 +75,14 @@ impl Engine {
 
     /// Sends what may be sent on an endpoint, one piece of each answer in turn.
     fn pump(&mut self, id: EpId) {
-        while let Some(ep) = self.open_endpoint(id) {
+        while let Some(ep) = self.endpoints.get_mut(&id) {
             if ep.sending >= MAX_SENDING {
                 return;
             }
             let Some(serve) = ep.ready.pop_front() else { return };
             self.send_piece(id, serve);
             let again = self.serves.get(&serve).is_some_and(Serving::ready);
-            if let Some(ep) = self.open_endpoint(id).filter(|_| again) {
+            if let Some(ep) = self.endpoints.get_mut(&id).filter(|_| again) {
                 ep.ready.push_back(serve);
             }
         }
@@ -115,11 +118,10 @@ impl Engine {
             count: run.count,
             checksum,
         };
-        if let Some(endpoint) = self.open_endpoint(ep) {
+        if let Some(endpoint) = self.endpoints.get_mut(&ep) {
             endpoint.sending += 1;
         }
         let tag = Tag::Data {
-            ep,
             serve,
             blocks: run.count,
         };
@@ -127,7 +129,7 @@ impl Engine {
     }
 
     /// A piece's send has ended: UCX reads those blocks no more for it.
-    pub(super) fn on_sent(&mut self, ep: EpId, serve: ServeId, blocks: u32, failed: bool) {
+    pub(super) fn on_sent(&mut self, ep: EpId, serve: ServeId, blocks: u32) {
         let now = self.now;
         if let Some(endpoint) = self.endpoints.get_mut(&ep) {
             endpoint.sending = endpoint.sending.saturating_sub(1);
@@ -139,14 +141,14 @@ impl Engine {
             serving.sent(now);
             ready = serving.ready();
         }
-        if !failed {
-            let transport = self.note_transport(ep);
+        let transport = self.note_transport(ep);
+        {
             let mut state = self.shared.state();
             state.totals.transport = transport;
             state.totals.bytes_out += u64::from(blocks) * self.region.block_bytes() as u64;
             state.totals.descriptors_out += 1;
         }
-        if let Some(endpoint) = self.open_endpoint(ep).filter(|_| ready && !was_ready) {
+        if let Some(endpoint) = self.endpoints.get_mut(&ep).filter(|_| ready && !was_ready) {
             endpoint.ready.push_back(serve);
         }
         self.settle_serve(serve);
@@ -159,7 +161,7 @@ impl Engine {
             return;
         };
         let (ep, key) = (serving.ep, serving.key);
-        let Some(endpoint) = self.open_endpoint(ep) else {
+        let Some(endpoint) = self.endpoints.get_mut(&ep) else {
             return;
         };
         endpoint.serves.remove(&serve);
@@ -172,7 +174,11 @@ impl Engine {
         let Some(read) = message::decode_cancel(header) else {
             return;
         };
-        let Some(serves) = self.open_endpoint(ep).map(|endpoint| endpoint.serves.clone()) else {
+        let Some(serves) = self
+            .endpoints
+            .get_mut(&ep)
+            .map(|endpoint| endpoint.serves.clone())
+        else {
             return;
         };
         for serve in serves {
@@ -191,34 +197,27 @@ impl Engine {
             message::ID_REFUSE,
             header,
             Body::Bytes(Vec::new()),
-            Tag::Control(ep),
+            Tag::Control,
         );
     }
 
     /// Routes a message. One that came by no open endpoint, or that is of no known kind, changes nothing.
-    pub(super) fn on_message(&mut self, message: Message) {
-        self.stalls = 0;
-        let now = self.now;
-        let ep = message.ep.and_then(|handle| self.by_handle.get(&handle).copied());
-        let Some(ep) = ep else {
-            self.discard(message.payload);
-            return;
-        };
-        if let Some(endpoint) = self.open_endpoint(ep) {
-            endpoint.progress = now;
+    pub(super) fn on_message(&mut self, ep: EpId, message: Message) {
+        if let Some(endpoint) = self.endpoints.get_mut(&ep) {
+            endpoint.progress = self.now;
         }
         match message.id {
             message::ID_READ => self.on_read(ep, message),
             message::ID_DATA => self.on_data(ep, message),
             message::ID_REFUSE => {
-                self.discard(message.payload);
+                self.discard(ep, message.payload);
                 self.on_refuse(ep, &message.header);
             }
             message::ID_CANCEL => {
-                self.discard(message.payload);
+                self.discard(ep, message.payload);
                 self.on_cancel(ep, &message.header);
             }
-            _ => self.discard(message.payload),
+            _ => self.discard(ep, message.payload),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Deadlines: what makes no progress has its endpoint closed; an endpoint that does not end has the worker rebuilt.
+//! Deadlines: what makes no progress has its endpoint closed.
 
 use std::{
     collections::BTreeSet,
@@ -11,8 +11,6 @@ use super::{Engine, EpId};
 
 /// A read whose own pieces stay away this many limits is given up even if its endpoint is busy with others.
 const OWN_LIMITS: u32 = 8;
-/// Stalls in a row after which the worker itself is taken to be stuck.
-const MAX_STALLS: u32 = 2;
 /// Longest sleep with an endpoint open, and without.
 const SLEEP: Duration = Duration::from_millis(20);
 const IDLE_SLEEP: Duration = Duration::from_millis(100);
@@ -22,20 +20,15 @@ impl Engine {
     pub(super) fn check_deadlines(&mut self) {
         self.close_stalled_reads();
         self.close_stalled_serves();
-        let over = |since: Instant| self.now.duration_since(since) > self.limit;
-        let stuck = self.endpoints.values().any(|ep| ep.closing.is_some_and(over));
-        if stuck || self.stalls >= MAX_STALLS {
-            self.rebuild();
-        }
     }
 
     fn close_stalled_reads(&mut self) {
         let why = ReadError::NoProgress {
-            ms: self.config.no_progress_ms,
+            ms: self.no_progress_ms,
         };
         let mut stalled = BTreeSet::new();
         for reading in self.reads.values_mut() {
-            let Some(ep) = self.endpoints.get(&reading.ep).filter(|ep| ep.closing.is_none()) else {
+            let Some(ep) = self.endpoints.get(&reading.ep) else {
                 continue;
             };
             if is_stalled(self.now, self.limit, reading.progress, ep.progress) {
@@ -43,8 +36,6 @@ impl Engine {
                 stalled.insert(reading.ep);
             }
         }
-        // Several at once are one sign, as one network may have been cut.
-        self.stalls += u32::from(!stalled.is_empty());
         let other = ReadError::SourceLost("another read on its endpoint made no progress".into());
         for ep in stalled {
             self.close(ep, &other);
@@ -54,7 +45,7 @@ impl Engine {
     fn close_stalled_serves(&mut self) {
         let mut stalled: Vec<EpId> = Vec::new();
         for serving in self.serves.values() {
-            let Some(ep) = self.endpoints.get(&serving.ep).filter(|ep| ep.closing.is_none()) else {
+            let Some(ep) = self.endpoints.get(&serving.ep) else {
                 continue;
             };
             if is_stalled(self.now, self.limit, serving.progress, ep.progress) {

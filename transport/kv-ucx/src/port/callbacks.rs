@@ -3,7 +3,6 @@
 use std::{ffi::c_void, slice};
 
 use super::{
-    EpHandle,
     ops::Notice,
     queue::{ConnRequest, Message, Payload, Queue, Raw},
 };
@@ -24,10 +23,10 @@ pub(super) unsafe extern "C" fn connect(request: Handle, arg: *mut c_void) {
     queue.push(Raw::Connect(ConnRequest(request)));
 }
 
-pub(super) unsafe extern "C" fn ep_failed(arg: *mut c_void, ep: Handle, status: Status) {
-    // SAFETY: `arg` is the queue, which outlives every endpoint.
+pub(super) unsafe extern "C" fn ep_failed(arg: *mut c_void, _ep: Handle, status: Status) {
+    // SAFETY: `arg` is the queue, which outlives the endpoint.
     let queue = unsafe { &*arg.cast::<Queue>() };
-    queue.push(Raw::EpFailed(ep as usize, status));
+    queue.push(Raw::Failed(status));
 }
 
 pub(super) unsafe extern "C" fn sent(request: Handle, status: Status, user_data: *mut c_void) {
@@ -46,7 +45,7 @@ pub(super) unsafe extern "C" fn received(
 }
 
 /// # Safety
-/// `user_data` is the notice of an operation that the port keeps until this event has been taken.
+/// `user_data` is the notice of an operation that the connection keeps until this event has been taken.
 unsafe fn done(request: Handle, status: Status, len: usize, user_data: *mut c_void) {
     // SAFETY: by the contract; the queue outlives the operations.
     let (queue, op) = unsafe {
@@ -94,12 +93,9 @@ pub(super) unsafe extern "C" fn message(
             false,
         )
     };
-    let ep = (param.recv_attr & consts::AM_RECV_REPLY_EP != 0 && !param.reply_ep.is_null())
-        .then_some(EpHandle(param.reply_ep as usize));
     // SAFETY: the queue outlives the worker, and so its handlers.
     unsafe { &*inbound.queue }.push(Raw::Message(Message {
         id: inbound.id,
-        ep,
         header,
         payload,
     }));

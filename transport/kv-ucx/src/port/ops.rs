@@ -1,9 +1,9 @@
-//! Operations: send, receive, release, close.
+//! Operations of a connection: send, receive, release.
 
 use std::{ffi::c_void, ptr, slice};
 
 use super::{
-    EpHandle, Port, callbacks,
+    Connection, callbacks,
     queue::{Payload, Queue, Raw},
 };
 use crate::{
@@ -33,19 +33,15 @@ pub(crate) enum Body {
     Region(Span),
 }
 
-impl<T> Port<T> {
+impl<T> Connection<T> {
     /// Sends a message. Ends in one `Done` with `tag`.
-    pub(crate) fn send(&mut self, ep: EpHandle, id: u32, header: Vec<u8>, body: Body, tag: T) {
+    pub(crate) fn send(&mut self, id: u32, header: Vec<u8>, body: Body, tag: T) {
         let eager = match &body {
             Body::Bytes(_) => consts::AM_SEND_EAGER,
             Body::Region(_) => 0,
         };
         let op = self.begin(tag, header, body);
-        let params = self.params(
-            op,
-            callbacks::sent as *const c_void,
-            consts::AM_SEND_REPLY | eager,
-        );
+        let params = self.params(op, callbacks::sent as *const c_void, eager);
         let (header, body) = {
             let op = &self.ops[&op];
             let body: (*const u8, usize) = match &op.body {
@@ -57,9 +53,9 @@ impl<T> Port<T> {
         // SAFETY: the endpoint is open; header and body stay where they are until the operation is done, the first
         // two owned by the boxed operation, the region pinned by its owner.
         let raw = unsafe {
-            let send = self.ucx.functions().ucp_am_send_nbx;
+            let send = self.worker.functions().ucp_am_send_nbx;
             send(
-                ep.0 as Handle,
+                self.ep,
                 id,
                 header.0.cast(),
                 header.1,
@@ -78,8 +74,14 @@ impl<T> Port<T> {
         // SAFETY: `data` is a descriptor handed over by a message and not given back yet; `into` is inside the
         // region and pinned.
         let raw = unsafe {
-            let receive = self.ucx.functions().ucp_am_recv_data_nbx;
-            receive(self.worker, data, into.ptr.cast(), into.len, &raw const params)
+            let receive = self.worker.functions().ucp_am_recv_data_nbx;
+            receive(
+                self.worker.raw,
+                data,
+                into.ptr.cast(),
+                into.len,
+                &raw const params,
+            )
         };
         self.started(op, raw, into.len);
     }
@@ -108,24 +110,15 @@ impl<T> Port<T> {
     fn release(&mut self, payload: &Payload) {
         if let Payload::Held { data, .. } | Payload::Rendezvous { data, .. } = payload {
             // SAFETY: handed over by a message and not given back before, as payloads are consumed by value.
-            unsafe { (self.ucx.functions().ucp_am_data_release)(self.worker, *data) };
+            unsafe { (self.worker.functions().ucp_am_data_release)(self.worker.raw, *data) };
         }
-    }
-
-    /// Closes an endpoint by force. The handle is dead at once; the `Done` with `tag` says when the endpoint is.
-    pub(crate) fn close(&mut self, ep: EpHandle, tag: T) {
-        let op = self.begin(tag, Vec::new(), Body::Bytes(Vec::new()));
-        let params = self.params(op, callbacks::sent as *const c_void, consts::EP_CLOSE_FORCE);
-        // SAFETY: the endpoint is open and the caller uses the handle no more.
-        let raw = unsafe { (self.ucx.functions().ucp_ep_close_nbx)(ep.0 as Handle, &raw const params) };
-        self.started(op, raw, 0);
     }
 
     fn begin(&mut self, tag: T, header: Vec<u8>, body: Body) -> u64 {
         self.last_op += 1;
         let op = self.last_op;
         let notice = Notice {
-            queue: ptr::from_ref::<Queue>(&self.queue),
+            queue: ptr::from_ref::<Queue>(&self.worker.queue),
             op,
         };
         self.ops.insert(
@@ -165,7 +158,7 @@ impl<T> Port<T> {
     /// An operation that ended at once gets its event here, as no callback will come.
     fn started(&mut self, op: u64, raw: Handle, len: usize) {
         if let StatusPtr::Ended(status) = StatusPtr::of(raw) {
-            self.queue.push(Raw::Done { op, status, len });
+            self.worker.queue.push(Raw::Done { op, status, len });
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{cell::RefCell, collections::VecDeque, ffi::c_void};
 
-use super::EpHandle;
 use crate::{
     Ucx,
     sys::{Handle, Status},
@@ -15,11 +14,9 @@ pub(crate) struct ConnRequest(pub(super) Handle);
 pub(crate) struct Message {
     /// Which kind, as in `message`.
     pub(crate) id: u32,
-    /// The endpoint it came by; None if the sender did not say.
-    pub(crate) ep: Option<EpHandle>,
     /// Its header, copied.
     pub(crate) header: Vec<u8>,
-    /// Its data. Must be given back to the port: copied, received or released.
+    /// Its data. Must be given back to the connection: copied, received or released.
     pub(crate) payload: Payload,
 }
 
@@ -53,17 +50,10 @@ impl Payload {
     }
 }
 
-/// What a port tells its owner.
+/// What a connection tells its owner.
 pub(crate) enum Happening<T> {
-    /// A peer wants to connect.
-    Connect(ConnRequest),
-    /// An endpoint is dead and must be closed.
-    EpFailed {
-        /// Which; may be closed already.
-        ep: EpHandle,
-        /// Why.
-        status: Status,
-    },
+    /// It is dead and must be dropped.
+    Failed(Status),
     /// A message came.
     Message(Message),
     /// An operation ended: UCX touches its memory no more.
@@ -79,7 +69,7 @@ pub(crate) enum Happening<T> {
 
 pub(super) enum Raw {
     Connect(ConnRequest),
-    EpFailed(usize, Status),
+    Failed(Status),
     Message(Message),
     Done { op: u64, status: Status, len: usize },
 }

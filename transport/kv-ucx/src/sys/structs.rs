@@ -35,14 +35,11 @@ pub(crate) mod consts {
     pub(crate) const EP_FLAG_NO_LOOPBACK: u32 = 1 << 1;
     pub(crate) const ERR_MODE_PEER: u32 = 1;
     pub(crate) const EP_ATTR_TRANSPORTS: u64 = 1 << 3;
-    pub(crate) const EP_CLOSE_FORCE: u32 = 1;
 
     pub(crate) const AM_HANDLER_ALL: u64 = 0b1111;
     pub(crate) const AM_WHOLE_MSG: u32 = 1;
     pub(crate) const AM_PERSISTENT_DATA: u32 = 1 << 1;
-    pub(crate) const AM_SEND_REPLY: u32 = 1;
     pub(crate) const AM_SEND_EAGER: u32 = 1 << 1;
-    pub(crate) const AM_RECV_REPLY_EP: u64 = 1;
     pub(crate) const AM_RECV_DATA: u64 = 1 << 16;
     pub(crate) const AM_RECV_RNDV: u64 = 1 << 17;
 

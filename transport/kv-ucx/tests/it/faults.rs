@@ -25,15 +25,19 @@ fn some_while(round: u64) {
 }
 
 fn check_source_killed(tls: &str) {
-    let side = Side::new(tls, BLOCKS, BLOCK_BYTES);
+    let side = Side::new(tls, 2 * BLOCKS, BLOCK_BYTES);
+    let mut healthy = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+    let other: Vec<_> = (BLOCKS..2 * BLOCKS).collect();
     let mut lost = 0;
     for round in 0..KILLS {
         let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
         peer.offer(1, &all());
+        healthy.offer(100 + round, &all());
         let ids = [
             side.start(&peer.address, 1, 0, &all()[..300]),
             side.start(&peer.address, 1, 300, &all()[300..]),
         ];
+        let undisturbed = side.start(&healthy.address, 100 + round, 0, &other);
         some_while(round);
         peer.kill();
         let results = ids.map(|id| side.end(id));
@@ -41,12 +45,11 @@ fn check_source_killed(tls: &str) {
         if results[0].is_ok() {
             side.check(1, &all()[..300], &all()[..300]);
         }
+        let _ = side.end(undisturbed).unwrap();
+        side.check(100 + round, &all(), &other);
+        healthy.withdraw(100 + round);
     }
     assert!(lost > 0, "no kill came in mid-transfer");
-    let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
-    peer.offer(1, &all());
-    side.arrives(&peer.address, 1, &all());
-    side.check(1, &all(), &all());
 }
 
 #[test]
@@ -116,31 +119,40 @@ fn a_stopped_source_is_given_up_and_can_write_nothing_later() {
     check_source_stopped("shm");
 }
 
-fn check_rebuilt(tls: &str) {
-    let side = Side::new(tls, BLOCKS, BLOCK_BYTES);
+fn check_stopped_holds_up_nobody(tls: &str) {
+    let side = Side::new(tls, 2 * BLOCKS, BLOCK_BYTES);
     side.fill(5, &all());
     side.offer(5, &all());
+    let other: Vec<_> = (BLOCKS..2 * BLOCKS).collect();
+    let mut healthy = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+    healthy.offer(2, &all());
     let mut stopped = Peer::start(tls, BLOCKS, BLOCK_BYTES);
     stopped.offer(1, &all());
-    stopped.signal(Signal::STOP);
-    // Two stalls with no word from anyone: the UCX worker is destroyed and made anew.
-    for _ in 0..2 {
+    for round in 0..2 {
         let id = side.start(&stopped.address, 1, 0, &all());
-        assert!(side.end(id).is_err());
+        some_while(round);
+        stopped.signal(Signal::STOP);
+        // Reading from others, and being read by others, goes on before the stopped one is given up, and after.
+        side.arrives(&healthy.address, 2, &other);
+        let reader = Side::new(tls, BLOCKS, BLOCK_BYTES);
+        reader.arrives(&side.transfer.address(), 5, &all());
+        let ended = side.end(id);
+        side.arrives(&healthy.address, 2, &other);
+        stopped.signal(Signal::CONT);
+        if ended.is_err() {
+            stopped.settle();
+        }
     }
-    let reader = Side::new(tls, BLOCKS, BLOCK_BYTES);
-    reader.arrives(&side.transfer.address(), 5, &all());
-    reader.check(5, &all(), &all());
-    stopped.signal(Signal::CONT);
+    side.check(2, &all(), &other);
     side.arrives(&stopped.address, 1, &all());
     side.check(1, &all(), &all());
 }
 
 #[test]
-fn a_worker_made_anew_serves_and_reads_on() {
+fn a_stopped_source_holds_up_nobody_else() {
     let _alone = alone();
-    check_rebuilt("tcp");
-    check_rebuilt("shm");
+    check_stopped_holds_up_nobody("tcp");
+    check_stopped_holds_up_nobody("shm");
 }
 
 fn check_reader_stopped(tls: &str) {

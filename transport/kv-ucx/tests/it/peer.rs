@@ -85,6 +85,11 @@ impl Peer {
         self.tell("reuse", seq, &list(blocks));
     }
 
+    pub(crate) fn withdraw(&mut self, seq: u64) {
+        self.withdraw_and_reuse(seq, &[]);
+        self.expect("reused");
+    }
+
     pub(crate) fn read(&mut self, source: &SourceAddress, seq: u64, into: &[BlockIndex]) {
         let address = String::from_utf8_lossy(&source.0).into_owned();
         self.tell("read", seq, &format!("{address} {}", list(into)));

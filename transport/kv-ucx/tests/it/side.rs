@@ -166,21 +166,10 @@ impl Side {
         self.wait("a read's end", |told| told.ended.remove(&id))
     }
 
-    /// Reads until it succeeds, as the owner of a room does by its next attempt: what is promised after a fault is that reading works
-    /// again, and that what failed ended, not that the first try finds a machine with time for it.
-    pub(crate) fn arrives(&self, source: &SourceAddress, seq: u64, into: &[BlockIndex]) {
-        let mut failed = Vec::new();
-        while failed.len() < 4 {
-            match self.end(self.start(source, seq, 0, into)) {
-                Ok(_) => return,
-                Err(why @ (ReadError::NoProgress { .. } | ReadError::SourceLost(_))) => {
-                    println!("a read is tried again: {why}");
-                    failed.push(why);
-                }
-                Err(why) => panic!("{why}"),
-            }
-        }
-        panic!("no try succeeded: {failed:?}");
+    /// Reads from block 0 on, and asserts that all arrives.
+    pub(crate) fn arrives(&self, source: &SourceAddress, seq: u64, into: &[BlockIndex]) -> ReadStats {
+        self.end(self.start(source, seq, 0, into))
+            .unwrap_or_else(|why| panic!("a read of {} blocks for {seq}: {why}", into.len()))
     }
 
     /// Asserts that `into` holds what `source` blocks were filled with for `seq`.

@@ -1,0 +1,59 @@
+//! One fetch at a time, over all processes: a lock the system gives back when its holder dies, however it dies.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{FetchError, LOOK_EVERY};
+
+/// Held until dropped. The file stays: removing it could take a lock away that another process has just got.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for the lock at `path`, at most as long as `busy`, calling `look` meanwhile.
+    pub(super) fn acquire(path: &Path, busy: Duration, look: &mut dyn FnMut()) -> Result<Self, FetchError> {
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)?;
+        let started = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+                Err(TryLockError::WouldBlock) if started.elapsed() > busy => {
+                    return Err(FetchError::Busy(path.to_owned()));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    look();
+                    thread::sleep(LOOK_EVERY);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_process_waits_for_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let mut looked = 0;
+        let first = Lock::acquire(&path, Duration::ZERO, &mut || ()).unwrap();
+        let second = Lock::acquire(&path, Duration::from_millis(50), &mut || looked += 1);
+        assert!(matches!(second, Err(FetchError::Busy(_))));
+        assert!(looked > 0);
+        drop(first);
+        Lock::acquire(&path, Duration::ZERO, &mut || ()).unwrap();
+    }
+}
