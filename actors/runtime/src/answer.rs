@@ -36,6 +36,8 @@ pub enum AnswerEvent {
 struct State {
     queue: VecDeque<AnswerEvent>,
     ended: Vec<bool>,
+    /// Tokens of the prompt that were found in a cache, by room.
+    cached: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -102,6 +104,7 @@ pub(crate) fn answer(
     let state = State {
         queue: VecDeque::new(),
         ended: vec![false; rooms],
+        cached: vec![0; rooms],
     };
     let shared = Arc::new(Shared {
         state: Mutex::new(state),
@@ -137,6 +140,15 @@ impl AnswerSink {
         shared.ready.notify_one();
     }
 
+    /// So many tokens of the prompt of room `index` were found in a cache.
+    pub(crate) fn found(&self, index: usize, tokens: u32) {
+        self.0.0.with(|state| {
+            if let Some(cached) = state.cached.get_mut(index) {
+                *cached = tokens;
+            }
+        });
+    }
+
     /// Ends room `index`. The first outcome wins; returns whether this one did.
     pub(crate) fn end(&self, index: usize, outcome: Outcome) -> bool {
         self.0.0.end(index, outcome)
@@ -158,6 +170,12 @@ impl AnswerStream {
                 self.shared.abandon();
             }
         }
+    }
+
+    /// Tokens of the prompt that room `index` found in a cache, as far as is known by now.
+    pub(crate) fn cached_tokens(&self, index: usize) -> u32 {
+        let cached = self.shared.with(|state| state.cached.get(index).copied());
+        cached.unwrap_or_default()
     }
 
     /// `Some(Some(event))`, `Some(None)` at the end, `None` when there is nothing yet.

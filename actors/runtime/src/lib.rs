@@ -17,6 +17,8 @@ mod convert;
 mod gateway;
 mod node;
 mod pool;
+#[cfg(test)]
+mod testing;
 mod worker;
 
 pub use answer::AnswerEvent;

@@ -5,20 +5,24 @@
 
 use std::time::Duration;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, RactorErr, SupervisionEvent};
+use ractor::concurrency::oneshot;
+use ractor::{Actor, ActorProcessingErr, ActorRef, Message, RpcReplyPort, SupervisionEvent};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::error;
 
 use crate::clock::Clock;
-use crate::gateway::{self, GatewayHandle, GatewaySpec};
+use crate::gateway::{self, GatewayHandle, GatewayMessage, GatewaySpec};
 use crate::pool::{BuildWorker, Pool, PoolArguments, PoolMessage};
 
 /// How often a draining worker is asked what it has left.
 const DRAIN_POLL: Duration = Duration::from_millis(50);
 
-/// How long a worker may take to end its links: longer than the mesh's own bounds on that.
-const LEAVE_MS: u64 = 5_000;
+/// How long a worker may take to say what it has left.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a gateway or a worker may take to end its links: longer than the mesh's own bounds on that.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(6);
 
 struct Root;
 
@@ -55,11 +59,12 @@ impl Actor for Root {
     }
 }
 
-/// A running node.
+/// A running node. Dropping it ends everything beneath it at once; [`Node::leave`] ends the links in order before.
 pub struct Node {
     root: ActorRef<()>,
     clock: Clock,
     ended: watch::Receiver<Option<String>>,
+    gateways: Vec<ActorRef<GatewayMessage>>,
     pools: Vec<ActorRef<PoolMessage>>,
 }
 
@@ -82,6 +87,7 @@ impl Node {
             root,
             clock: Clock::start(),
             ended,
+            gateways: Vec::new(),
             pools: Vec::new(),
         })
     }
@@ -91,7 +97,9 @@ impl Node {
     /// # Errors
     /// If it cannot listen, or its actors cannot be started.
     pub async fn gateway(&mut self, spec: GatewaySpec) -> Result<GatewayHandle, StartError> {
-        gateway::start(spec, self.clock, &self.root.get_cell()).await
+        let (handle, gateway) = gateway::start(spec, self.clock, &self.root.get_cell()).await?;
+        self.gateways.push(gateway);
+        Ok(handle)
     }
 
     /// Starts a pool with one worker. Returns at once; the worker dials its gateways when it is built.
@@ -121,31 +129,31 @@ impl Node {
         timeout(grace, drained).await.is_ok()
     }
 
-    /// Ends the links of every worker in order, so that gateways know at once that it is gone. To be called after
-    /// [`Node::drain_within`]: what is left is handed over by this, and nothing new comes any more.
+    /// Ends all links in order, so that peers know at once that this node is gone: workers give back what they hold for its gateway, and
+    /// gateways send nothing more to its workers. To be called when clients have had their time, and after [`Node::drain_within`]: what
+    /// is left is ended or handed over by this, and nothing new comes any more.
     pub async fn leave(&self) {
-        for pool in &self.pools {
-            // One that is gone, or does not answer, is found by its silence.
-            let _ = ractor::call_t!(pool, PoolMessage::Leave, LEAVE_MS);
-        }
+        // One that is gone, or does not answer, is found by its silence.
+        tokio::join!(
+            ask(&self.pools, PoolMessage::Leave, LEAVE_PATIENCE),
+            ask(&self.gateways, GatewayMessage::Leave, LEAVE_PATIENCE),
+        );
     }
 
     /// Tells every worker to drain, and counts what they have left.
     async fn rooms_left(&self) -> usize {
-        let mut left = 0;
-        for pool in &self.pools {
-            left += match ractor::call_t!(pool, PoolMessage::Drain, 1_000) {
-                Ok(rooms) => rooms,
-                // It is busy with building its worker: asked again.
-                Err(RactorErr::Timeout) => 1,
-                // It is gone, or its worker is, and the rooms with it.
-                Err(_) => 0,
-            };
-        }
-        left
+        let answers = ask(&self.pools, PoolMessage::Drain, DRAIN_PATIENCE).await;
+        let left = answers.into_iter().map(|answer| match answer {
+            Ok(rooms) => rooms,
+            // It is busy: asked again.
+            Err(Unanswered::Late) => 1,
+            // It is gone, or its worker is, and the rooms with it.
+            Err(Unanswered::Gone) => 0,
+        });
+        left.sum()
     }
 
-    /// Waits until the node has ended by itself, and says why. To be raced against whatever else ends the process.
+    /// Waits until the node has ended by itself, and says why. No deadline: to be raced against whatever else ends the process.
     pub async fn ended(&mut self) -> String {
         match self.ended.wait_for(Option::is_some).await {
             Ok(why) => why.clone().unwrap_or_default(),
@@ -158,4 +166,45 @@ impl Node {
     pub fn clock(&self) -> Clock {
         self.clock
     }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.root.stop(None);
+    }
+}
+
+/// Why no answer came.
+enum Unanswered {
+    /// Not in time.
+    Late,
+    /// Nobody is left who could answer.
+    Gone,
+}
+
+/// Asks all at once, and waits for their answers for `patience` in all.
+async fn ask<M: Message, T>(
+    actors: &[ActorRef<M>],
+    message: impl Fn(RpcReplyPort<T>) -> M,
+    patience: Duration,
+) -> Vec<Result<T, Unanswered>> {
+    let until = Instant::now() + patience;
+    let asked: Vec<_> = actors
+        .iter()
+        .map(|actor| {
+            let (reply, answer) = oneshot();
+            // An actor that is gone drops the port, and that is an answer.
+            let _ = actor.cast(message(RpcReplyPort::from(reply)));
+            answer
+        })
+        .collect();
+    let mut answers = Vec::new();
+    for answer in asked {
+        answers.push(match timeout_at(until, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(Unanswered::Gone),
+            Err(_) => Err(Unanswered::Late),
+        });
+    }
+    answers
 }

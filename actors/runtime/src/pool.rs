@@ -2,26 +2,42 @@
 //! when it comes back; nothing of the old one is believed. It is restarted a bounded number of times.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use room::{Restart, Restarts, Span};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tracing::{error, warn};
 
 use crate::clock::Clock;
 use crate::worker::{Worker, WorkerMessage, WorkerSpec};
 
-/// Makes a worker anew: its backend, its transfer, its dialer. Runs on the pool's actor at start and on every restart, and may take as
+/// Makes a worker anew: its backend, its transfer, its dialer. Runs at start and on every restart, where it may block, and may take as
 /// long as loading a model takes.
 pub type BuildWorker = Arc<dyn Fn() -> Result<WorkerSpec, String> + Send + Sync>;
+
+/// Longer than any model takes to load. Whoever is not done by then hangs, and will the next time: the node ends.
+const BUILD_PATIENCE: Duration = Duration::from_secs(1_800);
 
 /// What a pool is told.
 pub(crate) enum PoolMessage {
     /// Start the worker (again).
     Start,
+    /// It runs, or could not be built.
+    Built(Result<ActorRef<WorkerMessage>, Unbuilt>),
     /// Take no new rooms; answered with how many are left.
     Drain(RpcReplyPort<usize>),
-    /// End the links to all gateways; answered when that is done.
+    /// End the links to all gateways, and start no worker any more; answered when that is done.
     Leave(RpcReplyPort<()>),
+}
+
+/// Why there is no worker.
+pub(crate) enum Unbuilt {
+    /// It failed, as it may not the next time.
+    Failed(String),
+    /// Its time is over.
+    Hangs,
 }
 
 /// What a pool is started with.
@@ -37,7 +53,18 @@ pub(crate) struct PoolState {
     clock: Clock,
     build: BuildWorker,
     restarts: Restarts,
+    building: Option<Building>,
     worker: Option<ActorRef<WorkerMessage>>,
+    leaving: bool,
+}
+
+/// The task that builds a worker; it ends with this. What blocks in it goes on to its end, and nothing comes of it.
+struct Building(JoinHandle<()>);
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// The actor.
@@ -61,7 +88,9 @@ impl Actor for Pool {
             clock,
             build,
             restarts,
+            building: None,
             worker: None,
+            leaving: false,
         })
     }
 
@@ -72,16 +101,21 @@ impl Actor for Pool {
         state: &mut PoolState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            PoolMessage::Start => state.start(&myself).await?,
+            PoolMessage::Start => state.start(&myself),
+            PoolMessage::Built(built) => return state.built(&myself, built),
+            // A worker that is gone, or not there yet, has no rooms. One that ends now drops the port, which says the same.
             PoolMessage::Drain(reply) => match &state.worker {
-                // A worker that is gone has no rooms: its reply port is dropped, and the caller asks again.
                 Some(worker) => worker.cast(WorkerMessage::Drain(reply)).unwrap_or_default(),
                 None => reply.send(0).unwrap_or_default(),
             },
-            PoolMessage::Leave(reply) => match &state.worker {
-                Some(worker) => worker.cast(WorkerMessage::Leave(reply)).unwrap_or_default(),
-                None => reply.send(()).unwrap_or_default(),
-            },
+            PoolMessage::Leave(reply) => {
+                state.leaving = true;
+                state.building = None;
+                match &state.worker {
+                    Some(worker) => worker.cast(WorkerMessage::Leave(reply)).unwrap_or_default(),
+                    None => reply.send(()).unwrap_or_default(),
+                }
+            }
         }
         Ok(())
     }
@@ -102,32 +136,60 @@ impl Actor for Pool {
     }
 }
 
+/// Builds a worker and starts it beneath its pool. Beside the pool, which is there for whatever else comes in the meantime.
+async fn build(build: BuildWorker, pool: ActorRef<PoolMessage>) {
+    let started = async {
+        let spec = match tokio::task::spawn_blocking(move || build()).await {
+            Ok(built) => built?,
+            Err(panic) => return Err(format!("it cannot be built: {panic}")),
+        };
+        let spawned = Actor::spawn_linked(None, Worker, spec, pool.get_cell()).await;
+        spawned.map(|(worker, _)| worker).map_err(|why| why.to_string())
+    };
+    let built = match timeout(BUILD_PATIENCE, started).await {
+        Ok(started) => started.map_err(Unbuilt::Failed),
+        Err(_) => Err(Unbuilt::Hangs),
+    };
+    let worker = built.as_ref().ok().cloned();
+    if pool.cast(PoolMessage::Built(built)).is_err()
+        && let Some(worker) = worker
+    {
+        worker.stop(Some("its pool is gone".to_owned()));
+    }
+}
+
 impl PoolState {
-    async fn start(&mut self, myself: &ActorRef<PoolMessage>) -> Result<(), ActorProcessingErr> {
-        let build = Arc::clone(&self.build);
-        // No deadline: loading a model takes what it takes, and it reads only local files.
-        let built = match tokio::task::spawn_blocking(move || build()).await {
-            Ok(built) => built,
-            Err(panic) => Err(format!("it cannot be built: {panic}")),
-        };
-        let spawned = match built {
-            Ok(spec) => {
-                let spawned = Actor::spawn_linked(None, Worker, spec, myself.get_cell()).await;
-                spawned.map(|(worker, _)| worker).map_err(|why| why.to_string())
-            }
-            Err(why) => Err(why),
-        };
-        match spawned {
-            Ok(worker) => {
-                self.worker = Some(worker);
-                Ok(())
-            }
-            Err(why) => self.failed(myself, &why),
+    fn start(&mut self, myself: &ActorRef<PoolMessage>) {
+        if !self.leaving {
+            let building = build(Arc::clone(&self.build), myself.clone());
+            self.building = Some(Building(tokio::spawn(building)));
         }
+    }
+
+    fn built(
+        &mut self,
+        myself: &ActorRef<PoolMessage>,
+        built: Result<ActorRef<WorkerMessage>, Unbuilt>,
+    ) -> Result<(), ActorProcessingErr> {
+        self.building = None;
+        match built {
+            Ok(worker) if self.leaving => worker.stop(Some("its pool leaves".to_owned())),
+            Ok(worker) => self.worker = Some(worker),
+            Err(Unbuilt::Failed(why)) => return self.failed(myself, &why),
+            Err(Unbuilt::Hangs) => {
+                let waited_s = BUILD_PATIENCE.as_secs();
+                error!(worker = self.name, waited_s, "the worker is not built by now");
+                return Err(format!("{}: not built within {waited_s} s", self.name).into());
+            }
+        }
+        Ok(())
     }
 
     fn failed(&mut self, myself: &ActorRef<PoolMessage>, why: &str) -> Result<(), ActorProcessingErr> {
         self.worker = None;
+        if self.leaving {
+            return Ok(());
+        }
         match self.restarts.on_failure(self.clock.now()) {
             Restart::After(pause) => {
                 warn!(

@@ -62,6 +62,10 @@ impl RoomView {
 /// How many ended rooms are remembered.
 const REMEMBERED: usize = 1_024;
 
+/// Transports told apart. Their names come from workers: what is beyond is counted as [`OTHER`].
+const TRANSPORTS: usize = 16;
+const OTHER: &str = "other";
+
 #[derive(Debug, Default)]
 struct Rooms {
     open: BTreeMap<RoomId, RoomView>,
@@ -147,8 +151,15 @@ impl Board {
     /// Counts a pull.
     pub(crate) fn pulled(&self, transport: &str, bytes: u64, descriptors: u32) {
         self.with(|rooms| {
-            let total = rooms.counts.pulled.entry(transport.to_owned()).or_default();
-            *total = (total.0 + bytes, total.1 + u64::from(descriptors), total.2 + 1);
+            let pulled = &mut rooms.counts.pulled;
+            let known = pulled.contains_key(transport) || pulled.len() < TRANSPORTS;
+            let name = if known { transport } else { OTHER };
+            let total = pulled.entry(name.to_owned()).or_default();
+            let (all, pieces) = (
+                total.0.saturating_add(bytes),
+                total.1.saturating_add(descriptors.into()),
+            );
+            *total = (all, pieces, total.2 + 1);
         });
     }
 
@@ -188,5 +199,23 @@ impl Board {
     /// What was counted.
     pub(crate) fn counts(&self) -> Counts {
         self.with(|rooms| rooms.counts.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Board, OTHER, TRANSPORTS};
+
+    #[test]
+    fn a_worker_cannot_make_up_transports_without_end() {
+        let board = Board::default();
+        for n in 0..100 {
+            board.pulled(&format!("transport-{n}"), u64::MAX, u32::MAX);
+        }
+        board.pulled("transport-0", 1, 1);
+        let pulled = board.counts().pulled;
+        assert_eq!(pulled.len(), TRANSPORTS + 1);
+        assert_eq!(pulled[OTHER].2, 100 - TRANSPORTS as u64);
+        assert_eq!(pulled["transport-0"], (u64::MAX, u64::from(u32::MAX) + 1, 2));
     }
 }

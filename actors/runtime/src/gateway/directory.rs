@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ractor::ActorRef;
 use room::{NodeId, RoomId};
+use tracing::debug;
+use wire::RoomKey;
 
 use super::request::RequestMessage;
 
@@ -34,6 +36,8 @@ pub(crate) struct FromWorker {
 pub(crate) enum News {
     Reserved {
         cached_blocks: u32,
+        /// The same in tokens.
+        cached_tokens: u32,
     },
     Refused(room::Refusal),
     Progress {
@@ -52,7 +56,8 @@ pub(crate) enum News {
     NotHeld,
 }
 
-/// More unread mail than any well-behaved set of workers can cause; what comes on top is dropped and counted.
+/// More unread mail than any well-behaved set of workers can cause while an owner that hangs is given up. What comes on top is dropped:
+/// to the room it is a message that was lost.
 const INBOX_LIMIT: usize = 65_536;
 
 /// Unread mail of one request.
@@ -79,6 +84,11 @@ impl Inbox {
         let waiting = {
             let mut unread = self.mail.lock().unwrap_or_else(PoisonError::into_inner);
             if unread.len() >= INBOX_LIMIT {
+                debug!(
+                    index,
+                    ?mail,
+                    "dropped: the owner of the room does not read its mail"
+                );
                 return false;
             }
             unread.push((index, mail));
@@ -113,6 +123,15 @@ impl Directory {
     /// How many rooms it knows.
     pub(crate) fn len(&self) -> usize {
         self.with(|rooms| rooms.len())
+    }
+
+    /// Delivers what a worker says of an attempt. A room that is gone has no use for it, and its worker hears so with the next digest.
+    pub(crate) fn news(&self, from: NodeId, key: RoomKey, news: News) {
+        let frame = FromWorker {
+            generation: key.generation,
+            news,
+        };
+        self.deliver(key.seq, Mail::Worker { from, frame });
     }
 
     /// Delivers; `false` when there is no such room (it ended: late messages change nothing).

@@ -12,7 +12,7 @@ use room::{Attempt, Generation, NodeId, RoomId};
 use tracing::warn;
 use wire::{RoomKey, ToWorker};
 
-use super::directory::{Directory, FromWorker, Mail, News};
+use super::directory::{Directory, Mail, News};
 use crate::convert;
 
 struct Worker {
@@ -104,24 +104,16 @@ impl Fabric {
             Some(Err((error @ SendError::Invalid(_), _))) => {
                 warn!(room = %attempt, %error, "an order cannot be sent");
                 self.proven(to, key);
-                self.tell(to, key, News::NotHeld);
+                self.directory.news(to, key, News::NotHeld);
             }
-            // The link says why it is down through its own event, which reports all of its rooms.
-            Some(Err((error, link))) => link.close(error.to_string()),
+            // It says so through its own event, which reports all of its rooms. It may be delivering its last frames: it is let be.
+            Some(Err((SendError::Down, _))) => {}
+            Some(Err((error @ SendError::Full { .. }, link))) => link.close(error.to_string()),
             None => {
                 self.directory
                     .deliver(key.seq, Mail::Input(room::Input::WorkerLost { worker: to }));
             }
         }
-    }
-
-    fn tell(&self, worker: NodeId, key: RoomKey, news: News) {
-        let frame = FromWorker {
-            generation: key.generation,
-            news,
-        };
-        self.directory
-            .deliver(key.seq, Mail::Worker { from: worker, frame });
     }
 
     /// Queues heartbeat `n` with the digest, behind everything sent so far.
@@ -140,8 +132,21 @@ impl Fabric {
                 .filter(|(_, leg)| **leg == Leg::Open)
                 .map(|(key, _)| *key)
                 .collect();
-            if let Err(error) = worker.link.send(&ToWorker::Heartbeat { n, open }) {
-                worker.link.close(error.to_string());
+            match worker.link.send(&ToWorker::Heartbeat { n, open }) {
+                Ok(()) | Err(SendError::Down) => {}
+                Err(error) => worker.link.close(error.to_string()),
+            }
+        });
+    }
+
+    /// Tells every worker that this gateway leaves: they give back all that they hold for it.
+    pub(crate) fn goodbye(&self, reason: &str) {
+        let reason = reason.to_owned();
+        let goodbye = ToWorker::Goodbye { reason };
+        self.with(|workers| {
+            for worker in workers.values() {
+                // One that cannot be told sees the link end.
+                let _ = worker.link.send(&goodbye);
             }
         });
     }
@@ -169,7 +174,7 @@ impl Fabric {
             news
         });
         for (key, news) in news {
-            self.tell(worker, key, news);
+            self.directory.news(worker, key, news);
         }
     }
 

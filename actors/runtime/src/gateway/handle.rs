@@ -6,11 +6,12 @@ use std::time::Duration;
 use ractor::{ActorRef, RpcReplyPort};
 use room::{AbortBy, NodeId, RoomId, Time, WorkerView};
 use tokio::time::timeout;
+use wire::Role;
 
 use super::board::{Counts, RoomView};
 use super::directory::Mail;
 use super::job::Job;
-use super::links::{LinkBoard, Peer};
+use super::peers::{LinkBoard, Peer};
 use super::placement::DeskBoard;
 use super::request::RequestMessage;
 use super::shared::Shared;
@@ -32,7 +33,7 @@ pub enum Refused {
     /// No actor could be started for it.
     #[error("the request could not be started")]
     NotStarted,
-    /// The supervisor did not answer: it is being restarted.
+    /// The supervisor did not answer: it is overloaded, or gone, and the gateway with it.
     #[error("the gateway's supervisor did not answer within {waited_ms} ms")]
     Unavailable {
         /// How long was waited.
@@ -64,6 +65,13 @@ impl Answer {
     /// The next event; `None` when every answer has ended. Cancel-safe, and bounded by the request's deadline.
     pub async fn next(&mut self) -> Option<AnswerEvent> {
         self.stream.next().await
+    }
+
+    /// Tokens of the prompt that did not have to be computed for answer `index`, because the worker that computed the rest had their
+    /// KV in its cache. Known when the first event of that answer has come; never more than the prompt has.
+    #[must_use]
+    pub fn cached_tokens(&self, index: usize) -> u32 {
+        self.stream.cached_tokens(index)
     }
 
     /// Answer `index` is whole: a stop string of the client's was found in it.
@@ -191,17 +199,22 @@ impl GatewayHandle {
     /// # Errors
     /// The missing role, in words.
     pub fn ready(&self) -> Result<(), String> {
-        let roles: Vec<wire::Role> = self.links.read().into_iter().map(|peer| peer.role).collect();
-        let has = |role| roles.contains(&role);
-        match (
-            has(wire::Role::Mixed),
-            has(wire::Role::Prefill),
-            has(wire::Role::Decode),
-        ) {
-            (true, _, _) | (_, true, true) => Ok(()),
-            (_, false, false) => Err("no worker is connected".to_owned()),
-            (_, false, true) => Err("no prefill worker is connected".to_owned()),
-            (_, true, false) => Err("no decode worker is connected".to_owned()),
+        let linked = self.links.read();
+        let roles = |role: Role, taking: bool| {
+            let of_role = |peer: &&Peer| peer.role == role && !(taking && peer.stats.draining);
+            linked.iter().filter(of_role).count()
+        };
+        let lacks = |role: Role| match (roles(role, true), roles(role, false)) {
+            (0, 0) => Some(format!("no {role} worker is connected")),
+            (0, _) => Some(format!("every {role} worker that is connected is leaving")),
+            _ => None,
+        };
+        let pair = lacks(Role::Prefill).or(lacks(Role::Decode));
+        match (lacks(Role::Mixed), pair) {
+            (None, _) | (_, None) => Ok(()),
+            _ if linked.is_empty() => Err("no worker is connected".to_owned()),
+            (Some(missing), Some(_)) if linked.iter().all(|peer| peer.role == Role::Mixed) => Err(missing),
+            (Some(_), Some(missing)) => Err(missing),
         }
     }
 
@@ -230,10 +243,15 @@ impl GatewayHandle {
         }
     }
 
-    /// Of the heirs to come, makes so many panic as they are born, and so many right after, for a test.
+    /// Makes so many of the next owners of requests panic as they are born, and so many of the next heirs right after, for a test.
     #[cfg(feature = "faults")]
-    pub fn doom_heirs(&self, at_birth: u32, after_birth: u32) {
+    pub fn doom(&self, at_birth: u32, after_birth: u32) {
         self.shared.doom.set(at_birth, after_birth);
+    }
+
+    /// Ends every room that is open, because the process is about to end.
+    pub fn end_all(&self) {
+        self.shared.end_all();
     }
 
     /// Takes no more jobs; those open go on.

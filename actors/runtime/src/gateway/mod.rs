@@ -15,6 +15,7 @@ mod fabric;
 mod handle;
 mod job;
 mod links;
+mod peers;
 mod placement;
 mod request;
 mod shared;
@@ -26,13 +27,13 @@ use std::sync::Arc;
 
 use mesh::{GatewayNode, Listener};
 use quinn::Endpoint;
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use room::{DeskLimits, Limits, NodeId, Span};
 
 pub use board::{Counts, RoomView};
 pub use handle::{Answer, Bookkeeping, GatewayHandle, Refused, WorkerState};
 pub use job::Job;
-pub use links::{Layout, Peer};
+pub use peers::{Layout, Peer};
 #[cfg(feature = "faults")]
 pub use request::Poison;
 pub use view::{attempt_error, labels};
@@ -41,7 +42,8 @@ use crate::clock::Clock;
 use crate::node::StartError;
 use directory::Directory;
 use fabric::Fabric;
-use links::{LinkBoard, Links};
+use links::Links;
+use peers::LinkBoard;
 use placement::{DeskBoard, Placement, PlacementArguments, PlacementMessage};
 use shared::Shared;
 use supervisor::{Supervisor, SupervisorArguments, SupervisorMessage};
@@ -69,32 +71,60 @@ pub struct GatewaySpec {
     pub actor_grace: Span,
 }
 
+/// What the gateway's actor is told.
+pub(crate) enum GatewayMessage {
+    /// End every room that is still open, and the links to all workers; answered when that is done.
+    Leave(RpcReplyPort<()>),
+}
+
 /// The gateway's actor: owns the listener, and ends with either of its children.
 struct Gateway;
 
 struct GatewayState {
-    /// Dropped with the state: every link ends, and every worker drops this gateway's rooms.
-    _listener: Listener,
+    shared: Arc<Shared>,
+    supervisor: ActorRef<SupervisorMessage>,
+    /// Dropped with the state: every link ends, and every worker drops this gateway's rooms. None once it has left them in order.
+    listener: Option<Listener>,
 }
 
 impl Actor for Gateway {
-    type Msg = ();
+    type Msg = GatewayMessage;
     type State = GatewayState;
-    type Arguments = Listener;
+    type Arguments = GatewayState;
 
     async fn pre_start(
         &self,
-        _: ActorRef<()>,
-        listener: Listener,
+        _: ActorRef<GatewayMessage>,
+        state: GatewayState,
     ) -> Result<GatewayState, ActorProcessingErr> {
-        Ok(GatewayState { _listener: listener })
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<GatewayMessage>,
+        message: GatewayMessage,
+        state: &mut GatewayState,
+    ) -> Result<(), ActorProcessingErr> {
+        let GatewayMessage::Leave(reply) = message;
+        // A supervisor that is gone takes no jobs either.
+        let _ = state.supervisor.cast(SupervisorMessage::Close);
+        state.shared.end_all();
+        state.shared.fabric.goodbye("the gateway stops");
+        // The last thing it does: that nothing else is handled meanwhile is no loss. The mesh bounds it.
+        if let Some(listener) = state.listener.take() {
+            listener.stop().await;
+        }
+        // Nobody waits any more if this fails.
+        let _ = reply.send(());
+        Ok(())
     }
 
     /// A desk or a supervisor that fails has lost what it knew. Nothing is patched: the gateway ends, its links with it, and with them
     /// every lease.
     async fn handle_supervisor_evt(
         &self,
-        _: ActorRef<()>,
+        _: ActorRef<GatewayMessage>,
         event: SupervisionEvent,
         _: &mut GatewayState,
     ) -> Result<(), ActorProcessingErr> {
@@ -108,12 +138,12 @@ impl Actor for Gateway {
     }
 }
 
-/// Starts a gateway beneath `root`.
+/// Starts a gateway beneath `root`. Waits for nothing but its actors' `pre_start`, which wait for nothing.
 pub(crate) async fn start(
     spec: GatewaySpec,
     clock: Clock,
     root: &ActorCell,
-) -> Result<GatewayHandle, StartError> {
+) -> Result<(GatewayHandle, ActorRef<GatewayMessage>), StartError> {
     let directory = Arc::new(Directory::default());
     let fabric = Arc::new(Fabric::new(spec.node, Arc::clone(&directory)));
     let desk = Arc::new(DeskBoard::default());
@@ -127,8 +157,8 @@ pub(crate) async fn start(
     let shared = Arc::new(Shared {
         clock,
         limits: spec.limits,
-        directory: Arc::clone(&directory),
-        fabric: Arc::clone(&fabric),
+        directory,
+        fabric,
         watch: Watch::new(spec.actor_grace),
         board: Arc::default(),
         placement: placement.clone(),
@@ -144,25 +174,28 @@ pub(crate) async fn start(
     let connected = Links {
         model: spec.model,
         board: Arc::clone(&links),
-        rooms: Arc::clone(&shared.board),
-        directory,
-        fabric,
-        placement: placement.clone(),
+        shared: Arc::clone(&shared),
     };
     let node = GatewayNode {
         name: spec.name,
         epoch: spec.node.0,
     };
     let listener = Listener::start(spec.endpoint, node, Arc::new(connected), spec.mesh);
-    let gateway = spawned(Actor::spawn_linked(None, Gateway, listener, root.clone()).await)?;
+    let state = GatewayState {
+        shared: Arc::clone(&shared),
+        supervisor: supervisor.clone(),
+        listener: Some(listener),
+    };
+    let gateway = spawned(Actor::spawn_linked(None, Gateway, state, root.clone()).await)?;
     placement.link(gateway.get_cell());
     supervisor.link(gateway.get_cell());
-    Ok(GatewayHandle {
+    let handle = GatewayHandle {
         shared,
         desk,
         links,
         supervisor,
-    })
+    };
+    Ok((handle, gateway))
 }
 
 fn spawned<M, T>(spawned: Result<(ActorRef<M>, T), ractor::SpawnErr>) -> Result<ActorRef<M>, StartError> {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use ractor::ActorRef;
-use room::Limits;
-use tracing::warn;
+use room::{AbortBy, Input, Limits};
+use tracing::debug;
 
 use super::board::Board;
-use super::directory::Directory;
+use super::directory::{Directory, Mail};
 use super::fabric::Fabric;
 use super::placement::PlacementMessage;
 use super::watch::Watch;
@@ -32,11 +32,19 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Tells the desk. If its actor is gone the gateway's supervisor is about to start everything anew, and the room's own deadline
-    /// holds.
+    /// Tells the desk. One that is gone takes the gateway with it, and that is said there.
     pub(crate) fn place(&self, message: PlacementMessage) {
         if let Err(error) = self.placement.cast(message) {
-            warn!(%error, "the placement actor takes no message");
+            debug!(%error, "the placement actor takes no message");
+        }
+    }
+
+    /// Ends every room that is open, because the gateway is about to end.
+    pub(crate) fn end_all(&self) {
+        for view in self.board.open() {
+            // One that has ended meanwhile has its outcome.
+            let end = Mail::Input(Input::Abort(AbortBy::Shutdown));
+            self.directory.deliver(view.room.seq, end);
         }
     }
 }

@@ -174,17 +174,18 @@ impl SupervisorState {
                 })
             }
             None => {
+                let lost = Outcome::Failed(Failure::OwnerLost);
                 for (id, _) in ids {
                     self.shared.directory.remove(id);
-                    let outcome = Some(Outcome::Failed(Failure::OwnerLost));
-                    self.shared.board.ended(id, outcome, now);
+                    self.shared.board.answered(lost);
+                    self.shared.board.ended(id, Some(lost), now);
                 }
                 Err(Refused::NotStarted)
             }
         }
     }
 
-    /// Starts an actor for a request's rooms, or for what a dead one left.
+    /// Starts an actor for a request's rooms, or for what a dead one left. Waits for nothing but its `pre_start`, which waits for nothing.
     pub(super) async fn start(
         &mut self,
         myself: &ActorRef<SupervisorMessage>,

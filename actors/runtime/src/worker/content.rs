@@ -69,17 +69,15 @@ impl Contents {
         self.by_key.get(&key).copied()
     }
 
+    /// Attempts with content.
+    pub(crate) fn len(&self) -> usize {
+        self.by_attempt.len()
+    }
+
     /// Forgets every attempt that `is_here` says is gone.
     pub(crate) fn retain(&mut self, is_here: impl Fn(Attempt) -> bool) {
         self.by_attempt.retain(|attempt, _| is_here(*attempt));
         self.by_key.retain(|_, attempt| is_here(*attempt));
-    }
-
-    /// The stay is gone.
-    pub(crate) fn forget(&mut self, attempt: Attempt) {
-        if let Some(content) = self.by_attempt.remove(&attempt) {
-            self.by_key.remove(&content.key);
-        }
     }
 }
 

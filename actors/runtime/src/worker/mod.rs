@@ -9,6 +9,7 @@ mod outbox;
 mod perform;
 mod start;
 mod state;
+mod transfer;
 
 use engine::EngineEvent;
 use kv::KvEvent;
@@ -58,7 +59,11 @@ impl Actor for Worker {
         myself: ActorRef<Self::Msg>,
         spec: WorkerSpec,
     ) -> Result<State, ActorProcessingErr> {
-        start::start(&myself, spec)
+        // Off the runtime: a transfer may take its time to open. How long in all, the pool bounds.
+        match tokio::task::spawn_blocking(move || start::start(&myself, spec)).await {
+            Ok(started) => started,
+            Err(panic) => Err(panic.into()),
+        }
     }
 
     async fn handle(
@@ -72,6 +77,9 @@ impl Actor for Worker {
                 // A link that replaces another ends what the older one had.
                 state.feed(HostInput::GatewayLost { gateway });
                 state.outbox.up(gateway, link);
+                if state.host.is_draining() {
+                    state.outbox.send(gateway, &leaving());
+                }
                 info!(worker = state.name, %gateway, gateways = state.outbox.gateways(), "linked with a gateway");
             }
             WorkerMessage::LinkDown { link, why } => {
@@ -100,11 +108,12 @@ impl Actor for Worker {
             WorkerMessage::Kv(event) => state.kv_event(event),
             WorkerMessage::Deadline => state.deadline(),
             WorkerMessage::Drain(reply) => {
-                state.feed(HostInput::Drain);
+                state.drain();
                 // Nobody waits any more if this fails.
                 let _ = reply.send(state.host.stays().count());
             }
             WorkerMessage::Leave(reply) => {
+                state.drain();
                 // The last thing it does: that nothing else is handled meanwhile is no loss. The mesh bounds it.
                 if let Some(dialer) = state.dialer.take() {
                     dialer.stop().await;
@@ -114,10 +123,9 @@ impl Actor for Worker {
         }
         Ok(())
     }
+}
 
-    async fn post_stop(&self, _: ActorRef<Self::Msg>, state: &mut State) -> Result<(), ActorProcessingErr> {
-        // It ends with its handle, after the step it is in; nobody waits for that here.
-        let _ = state.engine.send(engine::Command::Shutdown);
-        Ok(())
-    }
+fn leaving() -> ToGateway {
+    let reason = "it was told to stop".to_owned();
+    ToGateway::Leaving { reason }
 }

@@ -62,6 +62,14 @@ impl Outbox {
         }
     }
 
+    /// Sends a frame to every gateway.
+    pub(crate) fn send_all(&mut self, frame: &ToGateway) {
+        for peer in self.peers.values_mut() {
+            peer.flush();
+            peer.send(frame);
+        }
+    }
+
     /// Sends all gathered tokens.
     pub(crate) fn flush(&mut self) {
         self.peers.values_mut().for_each(Peer::flush);
@@ -85,3 +93,6 @@ impl Peer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

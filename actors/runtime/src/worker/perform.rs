@@ -16,7 +16,7 @@ impl State {
         self.settle();
     }
 
-    /// Carries out commands until there are none, forgets the content of stays that are gone, and sets the alarm.
+    /// Carries out commands until there are none, forgets the content that no stay has, and sets the alarm.
     pub(super) fn settle(&mut self) {
         while let Some(command) = self.host.poll_command() {
             if let Some(answer) = self.perform(command) {
@@ -26,15 +26,16 @@ impl State {
         }
         while let Some(transition) = self.host.poll_transition() {
             debug!(room = %transition.attempt, from = ?transition.from, to = ?transition.to, why = ?transition.why, "stay");
-            if transition.to.is_none() {
-                self.contents.forget(transition.attempt);
-            }
         }
-        let lost = self.host.counters().transitions_lost;
-        if lost > self.transitions_lost {
-            self.transitions_lost = lost;
+        // Not by the transitions: of these some may be lost.
+        if self.contents.len() > self.host.stays().count() {
             self.contents.retain(|attempt| self.host.stay(attempt).is_some());
         }
+        debug_assert_eq!(
+            self.contents.len(),
+            self.host.stays().count(),
+            "each stay has its content"
+        );
         self.outbox.flush();
         self.alarm.set(self.host.poll_timeout());
     }
@@ -56,6 +57,7 @@ impl State {
                 computed,
                 whole,
             } => {
+                self.tell_cached(attempt, computed);
                 let spec = self
                     .contents
                     .get(attempt)
@@ -97,8 +99,8 @@ impl State {
         (!matches!(sent, Some(Ok(())))).then_some(stopped(attempt))
     }
 
-    /// An engine that takes no command holds nothing either: its end is its own event. A full queue cannot be: slots bound what may be
-    /// in it.
+    /// An engine that is down holds nothing either: its end is its own event. A full queue is that of an engine that hangs in a step: a
+    /// stop is repeated until there is proof, and a sequence that is not given its blocks ends with its stay's deadline.
     fn command(
         &self,
         attempt: Attempt,
@@ -109,6 +111,15 @@ impl State {
             warn!(room = %attempt, %error, "the engine takes no command");
         }
         None
+    }
+
+    /// How much of the prompt need not be computed. (What decode was granted with says how much need not be moved.)
+    fn tell_cached(&mut self, attempt: Attempt, computed: u32) {
+        let reserved = ToGateway::Reserved {
+            key: convert::room_key(attempt),
+            cached_blocks: computed / self.host.spec().block_tokens.max(1),
+        };
+        self.outbox.send(attempt.room.gateway, &reserved);
     }
 
     fn offer(&mut self, attempt: Attempt, blocks: &[BlockId]) -> HostInput {

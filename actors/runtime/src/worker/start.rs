@@ -14,9 +14,13 @@ use super::WorkerMessage;
 use super::content::Contents;
 use super::outbox::Outbox;
 use super::state::State;
+use super::transfer::LastOf;
 use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::convert::count;
+
+/// Commands that a slot may have waiting for the end of a step: a start, a few grows, a stop that is repeated while the step lasts.
+const COMMANDS_A_SLOT: u32 = 16;
 
 /// Makes the transfer for a pool; its events go to the sink.
 pub type BuildTransfer =
@@ -36,7 +40,7 @@ pub struct WorkerSpec {
     pub backend: Box<dyn Backend>,
     /// Names the backend's numerics, for people.
     pub numerics: String,
-    /// How the engine batches; its limit on sequences is raised to `slots` where it is lower.
+    /// How the engine batches; its limits on sequences and commands are raised to what `slots` needs where they are lower.
     pub engine: EngineConfig,
     /// How KV moves.
     pub transfer: BuildTransfer,
@@ -76,7 +80,7 @@ fn tell(worker: &ActorRef<WorkerMessage>, message: WorkerMessage) {
     let _ = worker.cast(message);
 }
 
-/// Starts everything and gives the actor's state.
+/// Starts everything and gives the actor's state. May block while the transfer opens. To be called within a runtime.
 pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Result<State, ActorProcessingErr> {
     let model = spec.backend.spec().clone();
     let pool = spec.backend.pool();
@@ -88,6 +92,10 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
     let engine_events = Arc::new(move |event| tell(&worker, WorkerMessage::Engine(event)));
     let engine = EngineConfig {
         max_sequences: spec.engine.max_sequences.max(spec.slots),
+        command_queue: spec
+            .engine
+            .command_queue
+            .max(spec.slots.saturating_mul(COMMANDS_A_SLOT)),
         ..spec.engine
     };
     let engine = engine::start(spec.backend, engine, engine_events)?;
@@ -123,12 +131,12 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
         host,
         contents: Contents::default(),
         engine,
+        _last: LastOf::new(&transfer),
         transfer,
         reads: BTreeMap::new(),
         next_read: 1,
         outbox: Outbox::default(),
         alarm: Alarm::spawn(spec.clock, move || tell(&worker, WorkerMessage::Deadline)),
-        transitions_lost: 0,
         dialer: Some(dialer),
     })
 }

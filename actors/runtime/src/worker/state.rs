@@ -12,6 +12,7 @@ use wire::{ToWorker, TokenOut, WorkerStats};
 
 use super::content::Contents;
 use super::outbox::Outbox;
+use super::transfer::LastOf;
 use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::convert;
@@ -22,16 +23,17 @@ pub(crate) struct State {
     pub(super) clock: Clock,
     pub(super) host: Host,
     pub(super) contents: Contents,
+    /// Ends with its handle, after the step it is in; nobody waits for that.
     pub(super) engine: EngineHandle,
     pub(super) transfer: Arc<dyn KvTransfer>,
     pub(super) reads: BTreeMap<ReadId, Attempt>,
     pub(super) next_read: u64,
     pub(super) outbox: Outbox,
     pub(super) alarm: Alarm,
-    /// Transitions of the host that nobody saw, as last looked at.
-    pub(super) transitions_lost: u64,
     /// Dropped with the state: the links end, and every gateway fences this worker. None once it has left them in order.
     pub(super) dialer: Option<Dialer>,
+    /// Below `transfer`, so that it is dropped after it.
+    pub(super) _last: LastOf,
 }
 
 impl State {
@@ -73,7 +75,9 @@ impl State {
             ToWorker::Release { key } => self.owner(convert::attempt(gateway, key), FromOwner::Release),
             ToWorker::Close { key } => self.owner(convert::attempt(gateway, key), FromOwner::Close),
             ToWorker::Goodbye { reason } => {
-                info!(worker = self.name, %gateway, reason, "the gateway says goodbye");
+                info!(worker = self.name, %gateway, reason, "a gateway is leaving");
+                // Its link is about to end; nobody waits for that.
+                self.feed(HostInput::GatewayLost { gateway });
             }
         }
     }
@@ -91,11 +95,9 @@ impl State {
     ) {
         let spec = self.host.spec();
         let sizes = convert::work_to_host(&work, spec.block_tokens, self.clock.now(), deadline_ms);
+        // If no stay comes of it, it goes as that of a stay that ends does.
         self.contents.open(attempt, work);
         self.owner(attempt, message(sizes));
-        if self.host.stay(attempt).is_none() {
-            self.contents.forget(attempt);
-        }
     }
 
     fn pull(&mut self, attempt: Attempt, ticket: wire::Ticket, first: Vec<TokenOut>) {
@@ -198,6 +200,14 @@ impl State {
             }
         };
         self.feed(HostInput::Transfer { attempt, event });
+    }
+
+    /// Takes no new rooms from now on. Its gateways hear so at once, and send none.
+    pub(super) fn drain(&mut self) {
+        if !self.host.is_draining() {
+            self.feed(HostInput::Drain);
+            self.outbox.send_all(&super::leaving());
+        }
     }
 
     /// A deadline of the host's has come.

@@ -1,7 +1,7 @@
 //! An engine fails: its worker comes back as another incarnation, and its rooms go on.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use mock::Faults;
 use room::{Failure, Outcome};
@@ -120,4 +120,20 @@ async fn a_worker_that_cannot_be_built_ends_the_node_in_the_end() {
         why = node.ended() => panic!("a panic while building is a failure like any other: {why}"),
         tried = tokio::time::timeout(PATIENCE, again) => tried.unwrap(),
     }
+}
+
+/// It has no rooms, and nothing waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_still_built_holds_up_no_drain() {
+    let mut node = Node::start().await.unwrap();
+    let (release, released) = std::sync::mpsc::sync_channel::<()>(1);
+    let released = Mutex::new(released);
+    let build = move || {
+        let _ = released.lock().unwrap().recv_timeout(PATIENCE * 2);
+        Err("a test's refusal".to_owned())
+    };
+    node.pool("w".into(), Arc::new(build)).await.unwrap();
+    assert!(node.drain_within(PATIENCE).await);
+    node.leave().await;
+    drop(release);
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use room::{Failure, Finish, Outcome, PhaseKind, Span};
-use runtime::{Job, Refused};
+use runtime::{Job, Refused, WorkerState};
 
-use crate::cluster::{Cluster, Setup, Stuck, completed, expected, finish, job};
+use crate::cluster::{Cluster, PATIENCE, Setup, Stuck, completed, expected, finish, job};
 
 async fn outcome(cluster: &Cluster, job: Job) -> Option<Outcome> {
     let mut answer = cluster.submit(job).await;
@@ -121,10 +121,40 @@ async fn draining_workers_finish_what_they_have() {
         stuck.heal();
         let tokens = expected(&stuck.cluster.setup.mock, &wanted, 0);
         assert_eq!(finish(&mut stuck.answer).await, [completed(tokens)]);
-        assert!(stuck.cluster.node.drain_within(crate::cluster::PATIENCE).await);
+        assert!(stuck.cluster.node.drain_within(PATIENCE).await);
         stuck.cluster.quiesce().await;
         stuck.cluster.node.leave().await;
         let left = |c: &Cluster| c.gateway.workers().is_empty();
         stuck.cluster.until("the workers have left", left).await;
+    }
+}
+
+/// Without waiting for the next heartbeat, which is far beyond this test's patience.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_told_to_drain_is_given_nothing_more() {
+    for mut setup in [Setup::mixed(), Setup::pair()] {
+        setup.heartbeat = PATIENCE * 4;
+        setup.lease = PATIENCE * 9;
+        setup.desk.no_worker_grace = Span::from_millis(100);
+        let mut stuck = Stuck::reach(setup, PhaseKind::Decoding, job(1, 5, 20)).await;
+        assert!(!stuck.cluster.node.drain_within(Duration::from_millis(50)).await);
+        let leaves = |worker: &WorkerState| worker.peer.stats.draining;
+        stuck
+            .cluster
+            .until("it is known", |c| c.gateway.workers().iter().all(leaves))
+            .await;
+        let why = stuck.cluster.gateway.ready().err();
+        assert!(why.is_some_and(|why| why.contains("is leaving")));
+        let refused = outcome(&stuck.cluster, job(2, 5, 5)).await;
+        assert_eq!(refused, Some(Outcome::Failed(Failure::NoWorker)));
+        assert_eq!(
+            stuck.cluster.gateway.counts().retries,
+            0,
+            "nobody was asked in vain"
+        );
+        stuck.heal();
+        let whole = Some(Outcome::Completed(Finish::Length));
+        assert_eq!(finish(&mut stuck.answer).await[0].outcome, whole);
+        assert!(stuck.cluster.node.drain_within(PATIENCE).await);
     }
 }

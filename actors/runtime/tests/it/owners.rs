@@ -4,9 +4,9 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use room::{Failure, Finish, Outcome, PhaseKind};
-use runtime::Poison;
+use runtime::{Poison, Refused};
 
-use crate::cluster::{Setup, Stuck, finish, job};
+use crate::cluster::{Cluster, Setup, Stuck, finish, job};
 
 async fn check(setup: Setup, phase: PhaseKind, poison: Poison, outcome: Outcome) {
     let mut wanted = job(1, 21, 30);
@@ -72,7 +72,7 @@ async fn it_hangs() {
 /// Heirs that panic too; whether the workers had to be fenced in the end.
 async fn check_heirs(at_birth: u32, after_birth: u32, buried: bool) {
     let mut stuck = Stuck::reach(Setup::pair(), PhaseKind::Decoding, job(1, 21, 30)).await;
-    stuck.cluster.gateway.doom_heirs(at_birth, after_birth);
+    stuck.cluster.gateway.doom(at_birth, after_birth);
     stuck.answer.poison(Poison::Panic);
     let got = finish(&mut stuck.answer).await;
     assert_eq!(got[0].outcome, Some(LOST));
@@ -103,4 +103,22 @@ async fn all_siblings_are_told() {
     assert!(got.iter().any(|got| got.outcome == Some(LOST)), "{got:?}");
     stuck.heal();
     stuck.cluster.quiesce().await;
+}
+
+/// Nothing is left of a request that never had an owner, and its rooms have an outcome like any other.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_owner_can_be_started() {
+    let cluster = Cluster::start(Setup::pair()).await;
+    cluster.gateway.doom(1, 0);
+    let mut wanted = job(1, 6, 30);
+    wanted.n = 3;
+    let refused = cluster.gateway.submit(wanted).await.err();
+    assert_eq!(refused, Some(Refused::NotStarted));
+    let counts = cluster.gateway.counts();
+    assert_eq!((counts.opened, counts.outcomes.values().sum()), (3, 3), "INV-03");
+    cluster.quiesce().await;
+    let mut answer = cluster.submit(job(2, 6, 5)).await;
+    let whole = Some(Outcome::Completed(Finish::Length));
+    assert_eq!(finish(&mut answer).await[0].outcome, whole);
+    cluster.quiesce().await;
 }

@@ -7,7 +7,7 @@ use runtime::Job;
 use crate::cluster::{Cluster, Setup, Stuck, completed, expected, finish, job, next_tokens};
 
 /// All at once; each answer is compared with a run of its own.
-async fn check(setup: Setup, jobs: Vec<Job>) {
+async fn check(setup: Setup, jobs: Vec<Job>) -> Cluster {
     let cluster = Cluster::start(setup).await;
     let mut answers = Vec::new();
     for job in &jobs {
@@ -26,6 +26,7 @@ async fn check(setup: Setup, jobs: Vec<Job>) {
     let rooms: u64 = jobs.iter().map(|job| u64::from(job.n)).sum();
     let counts = cluster.gateway.counts();
     assert_eq!((counts.opened, counts.outcomes.values().sum()), (rooms, rooms));
+    cluster
 }
 
 /// Around the edges of blocks (4 tokens) and chunks (8).
@@ -69,17 +70,32 @@ async fn an_answer_ends_where_the_model_ends_it() {
     }
 }
 
+/// The second time, all full blocks (of 4) of the prompt are found but what its last token needs.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_prompt_again_is_answered_the_same() {
+async fn the_same_prompt_again_is_answered_the_same_with_less_work() {
     for setup in [Setup::mixed(), Setup::pair()] {
-        let cluster = Cluster::start(setup).await;
-        let wanted = job(5, 23, 9);
-        let tokens = expected(&cluster.setup.mock, &wanted, 0);
-        for _ in 0..3 {
-            let mut answer = cluster.submit(wanted.clone()).await;
-            assert_eq!(finish(&mut answer).await, [completed(tokens.clone())]);
+        for (prompt, found) in [(3, 0), (5, 4), (23, 20), (24, 20), (25, 24)] {
+            let cluster = Cluster::start(setup.clone()).await;
+            let wanted = job(5, prompt, 9);
+            let tokens = expected(&cluster.setup.mock, &wanted, 0);
+            for cached in [0, found, found] {
+                let mut answer = cluster.submit(wanted.clone()).await;
+                assert_eq!(finish(&mut answer).await, [completed(tokens.clone())]);
+                assert_eq!(answer.cached_tokens(0), cached, "of {prompt}");
+                assert_eq!(answer.cached_tokens(1), 0, "there is no such answer");
+                cluster.quiesce().await;
+            }
         }
-        cluster.quiesce().await;
+    }
+}
+
+/// What the host says of stays may be lost; what was kept for them goes nevertheless, or the workers would find that it does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_sees_the_stays_come_and_go() {
+    for mut setup in [Setup::mixed(), Setup::pair()] {
+        setup.host_limits.transitions = 1;
+        let cluster = check(setup, of_all_lengths()).await;
+        assert!(cluster.workers.iter().all(|worker| worker.incarnations() == 1));
     }
 }
 

@@ -101,9 +101,7 @@ impl Actor for Request {
         let inbox = Inbox::new(myself);
         let now = shared.clock.now();
         #[cfg(feature = "faults")]
-        if matches!(birth, Birth::Heir(_)) {
-            shared.doom.at_birth();
-        }
+        shared.doom.at_birth();
         let slots: Vec<Open> = match birth {
             Birth::New(job, rooms) => rooms
                 .into_iter()
@@ -180,7 +178,13 @@ impl RequestState {
                 Mail::Worker { from, frame } => {
                     let Some(at) = self.position(index) else { continue };
                     let generation = Generation(frame.generation);
-                    for report in self.slots[at].slot.reports(from, generation, frame.news) {
+                    let slot = &mut self.slots[at].slot;
+                    let knew = slot.found();
+                    let reports = slot.reports(from, generation, frame.news);
+                    if let (None, Some(tokens)) = (knew, slot.found()) {
+                        self.sink.found(index, tokens);
+                    }
+                    for report in reports {
                         self.feed(
                             index,
                             Input::FromWorker {

@@ -21,7 +21,7 @@ impl Poison {
     }
 }
 
-/// How many of the heirs to come will panic, and when.
+/// How many of the actors to come will panic as they are born, and how many heirs right after.
 #[derive(Debug, Default)]
 pub(crate) struct Doom {
     at_birth: AtomicU32,

@@ -23,6 +23,8 @@ pub(super) struct Slot {
     ticket: Option<(NodeId, Ticket)>,
     /// Tokens of the report being handled.
     batch: Vec<TokenOut>,
+    /// Tokens of the prompt that the first worker to compute it found in its cache.
+    found: Option<u32>,
 }
 
 impl Slot {
@@ -35,6 +37,7 @@ impl Slot {
             delivered_before: 0,
             ticket: None,
             batch: Vec::new(),
+            found: None,
         }
     }
 
@@ -42,6 +45,11 @@ impl Slot {
     #[cfg(feature = "faults")]
     pub(super) fn is_inherited(&self) -> bool {
         self.job.is_none()
+    }
+
+    /// Tokens of the prompt that did not have to be computed, once that is known.
+    pub(super) fn found(&self) -> Option<u32> {
+        self.found
     }
 
     /// Tokens delivered.
@@ -54,7 +62,15 @@ impl Slot {
     pub(super) fn reports(&mut self, from: NodeId, generation: Generation, news: News) -> Vec<Report> {
         let is_current = generation == self.room.generation();
         match news {
-            News::Reserved { cached_blocks } => vec![Report::Reserved { cached_blocks }],
+            News::Reserved { cached_tokens, .. } if is_current && self.computes(from) => {
+                let prompt = self
+                    .job
+                    .as_ref()
+                    .map_or(0, |job| convert::count(job.prompt.len()));
+                self.found.get_or_insert(cached_tokens.min(prompt));
+                Vec::new()
+            }
+            News::Reserved { cached_blocks, .. } => vec![Report::Reserved { cached_blocks }],
             News::Refused(why) => vec![Report::Refused(why)],
             News::Progress { positions } => vec![Report::Progress { positions }],
             News::Tokens {

@@ -90,7 +90,14 @@ impl Slot {
             generation: Generation(generation),
             route,
         });
-        self.say(DECODE, generation, News::Reserved { cached_blocks: 0 });
+        self.say(DECODE, generation, reserved(0));
+    }
+}
+
+fn reserved(cached_tokens: u32) -> News {
+    News::Reserved {
+        cached_blocks: 0,
+        cached_tokens,
     }
 }
 
@@ -169,4 +176,28 @@ fn an_order_without_its_content_is_no_frame() {
         generation: Generation(1),
     };
     assert_eq!(slot.frame(attempt, Order::Pull { from: PREFILL }, NOW), None);
+}
+
+/// What is known of the cache after these words of (worker, generation, tokens), said in the first attempt's prefill.
+fn check_found(words: &[(NodeId, u32, u32)], found: Option<u32>) {
+    let mut slot = slot();
+    slot.prefilling(1);
+    assert_eq!(slot.found(), None, "what decode has is computed all the same");
+    for (worker, generation, tokens) in words {
+        slot.say(*worker, *generation, reserved(*tokens));
+    }
+    assert_eq!(slot.found(), found, "{words:?}");
+}
+
+#[test]
+fn of_the_cache_counts_what_the_first_computing_worker_found() {
+    check_found(&[(PREFILL, 1, 2)], Some(2));
+    check_found(&[(PREFILL, 1, 0), (PREFILL, 1, 2)], Some(0));
+    check_found(&[(DECODE, 1, 2)], None);
+    check_found(&[(PREFILL, 2, 2)], None);
+}
+
+#[test]
+fn no_more_is_found_than_the_prompt_has() {
+    check_found(&[(PREFILL, 1, u32::MAX)], Some(3));
 }

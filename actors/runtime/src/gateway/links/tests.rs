@@ -1,0 +1,190 @@
+//! Two workers at a time, and what the end of a link is called.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh::{DownReason, GatewayLinks, Link, LinkEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use room::{Attempt, DeskLimits, Generation, Limits, NodeId, RoomId, Span};
+use wire::{HeaderError, Hello, RoomKey, ToGateway, ToWorker, WorkerStats};
+
+use super::{End, Links};
+use crate::clock::Clock;
+use crate::gateway::directory::{Directory, Inbox, Mail, News};
+use crate::gateway::fabric::Fabric;
+use crate::gateway::placement::{DeskBoard, Placement, PlacementArguments};
+use crate::gateway::request::RequestMessage;
+use crate::gateway::shared::Shared;
+use crate::gateway::watch::Watch;
+use crate::testing::{GATEWAY, hello, links};
+
+const ROOM: RoomId = RoomId {
+    gateway: NodeId(GATEWAY),
+    seq: 5,
+};
+
+const KEY: RoomKey = RoomKey {
+    seq: 5,
+    generation: 1,
+};
+
+/// An owner that never reads its mail: the test does.
+struct Owner;
+
+impl Actor for Owner {
+    type Msg = RequestMessage;
+    type State = ();
+    type Arguments = ();
+
+    async fn pre_start(&self, _: ActorRef<RequestMessage>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+}
+
+/// A gateway's links with nothing behind them.
+async fn unlinked() -> Links {
+    let clock = Clock::start();
+    let directory = Arc::<Directory>::default();
+    let arguments = PlacementArguments {
+        clock,
+        limits: DeskLimits::default(),
+        directory: Arc::clone(&directory),
+        board: Arc::<DeskBoard>::default(),
+    };
+    let (placement, _) = Actor::spawn(None, Placement, arguments).await.unwrap();
+    let shared = Shared {
+        clock,
+        limits: Limits::default(),
+        fabric: Arc::new(Fabric::new(NodeId(GATEWAY), Arc::clone(&directory))),
+        directory,
+        watch: Watch::new(Span::from_millis(1_000)),
+        board: Arc::default(),
+        placement,
+        #[cfg(feature = "faults")]
+        doom: crate::gateway::request::Doom::default(),
+    };
+    Links {
+        model: "mock".to_owned(),
+        board: Arc::default(),
+        shared: Arc::new(shared),
+    }
+}
+
+impl Links {
+    fn is_up(&self, link: &Link<ToWorker>, hello: &Hello) {
+        let (link, peer) = (link.clone(), hello.clone());
+        self.event(LinkEvent::Up { link, peer });
+    }
+
+    /// Opens a leg of the room's at the worker.
+    fn opens_leg(&self, worker: NodeId) {
+        let attempt = Attempt {
+            room: ROOM,
+            generation: Generation(KEY.generation),
+        };
+        let work = crate::gateway::job::Job {
+            request_id: String::new(),
+            prompt: vec![1],
+            n: 1,
+            max_new: 1,
+            sampling: engine::Sampling::default(),
+            ignore_eos: false,
+            priority: 0,
+            salt: 0,
+            timeout: Duration::from_secs(60),
+            trace: None,
+        }
+        .work(0, &[]);
+        let reserve = ToWorker::Reserve {
+            key: KEY,
+            work,
+            deadline_ms: 1,
+        };
+        self.shared.fabric.send(worker, attempt, &reserve);
+    }
+}
+
+/// Two workers said hello before either was there.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_layouts_at_a_time_the_first_stays() {
+    let (first, second) = (hello("first", 1, 7), hello("second", 2, 8));
+    let linked = links(&[first.clone(), second.clone()], 1).await;
+    let [one, two] = linked.at_gateways.as_slice() else {
+        panic!("two links");
+    };
+    let gateway = unlinked().await;
+    assert_eq!(gateway.accept(&first), Ok(()));
+    assert_eq!(gateway.accept(&second), Ok(()));
+    gateway.is_up(one, &first);
+    assert!(gateway.accept(&second).is_err_and(|why| why.contains("weights")));
+    gateway.opens_leg(NodeId(1));
+    gateway.is_up(two, &second);
+    assert!(two.is_down() && !one.is_down());
+    gateway.event(LinkEvent::Down {
+        link: two.id(),
+        why: DownReason::Stopped,
+    });
+    let names: Vec<String> = gateway.board.read().into_iter().map(|peer| peer.name).collect();
+    assert_eq!(names, ["first"], "the end of the other is none of its own");
+    assert_eq!(gateway.shared.fabric.open_legs(), 1);
+}
+
+/// A room may not take a refusal for proof: it gets that with the next digest, even if nothing else is ever heard of the attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_refused_is_proven_gone_by_the_next_digest() {
+    let worker = hello("w", 1, 7);
+    let linked = links(std::slice::from_ref(&worker), 1).await;
+    let link = &linked.at_gateways[0];
+    let gateway = unlinked().await;
+    let (owner, _) = Actor::spawn(None, Owner, ()).await.unwrap();
+    let inbox = Inbox::new(owner);
+    gateway.shared.directory.insert(ROOM, &inbox, 0);
+    gateway.is_up(link, &worker);
+    gateway.opens_leg(NodeId(1));
+    let why = wire::Refusal::OutOfOrder;
+    gateway.frame(link.id(), ToGateway::Refused { key: KEY, why });
+    gateway.beat(link, 1);
+    let ack = ToGateway::HeartbeatAck {
+        n: 1,
+        held: Vec::new(),
+        stats: WorkerStats::default(),
+    };
+    gateway.frame(link.id(), ack);
+    let news: Vec<News> = inbox
+        .take()
+        .into_iter()
+        .filter_map(|(_, mail)| match mail {
+            Mail::Worker { frame, .. } => Some(frame.news),
+            Mail::Input(_) => None,
+        })
+        .collect();
+    assert!(
+        matches!(news.as_slice(), [News::Refused(_), News::NotHeld]),
+        "{news:?}"
+    );
+    assert_eq!(gateway.shared.fabric.open_legs(), 0);
+}
+
+#[test]
+fn only_a_cut_is_called_a_fence() {
+    let ms = Duration::from_millis;
+    let (silence, lease, stalled) = (ms(2), ms(1), ms(1));
+    let reason = String::new;
+    for (why, end) in [
+        (DownReason::Stopped, End::InOrder),
+        (DownReason::PeerStopped, End::InOrder),
+        (DownReason::Replaced, End::InOrder),
+        (DownReason::PeerClosed(reason()), End::Loss),
+        (DownReason::Closed(reason()), End::Fence),
+        (DownReason::Silent { silence, lease }, End::Loss),
+        (DownReason::NotReading { stalled }, End::Loss),
+        (DownReason::Behind { lease }, End::Loss),
+        (DownReason::Lost(reason()), End::Loss),
+        (
+            DownReason::Framing(HeaderError::TooLarge { bytes: 2, limit: 1 }),
+            End::Loss,
+        ),
+    ] {
+        assert_eq!(End::of(&why), end, "{why}");
+    }
+}

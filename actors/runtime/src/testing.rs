@@ -1,0 +1,140 @@
+//! Real links on loopback, for tests of what is done with them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mesh::{
+    DevCa, Dialer, GatewayLinks, GatewayNode, GatewaySide, Link, LinkEvent, Listener, Target, WorkerLinks,
+    WorkerSide,
+};
+use tokio::time::{sleep, timeout};
+use wire::{Hello, Role, ToGateway, ToWorker};
+
+/// The incarnation of every gateway here.
+pub(crate) const GATEWAY: u64 = 77;
+
+/// Links of workers with gateways. They end with this.
+pub(crate) struct Linked {
+    /// As the gateways see them, in the order of the workers.
+    pub(crate) at_gateways: Vec<Link<ToWorker>>,
+    /// As the workers see them, in the same order.
+    pub(crate) at_workers: Vec<Link<ToGateway>>,
+    _ends: (Vec<Listener>, Vec<Dialer>),
+}
+
+/// One end of links, in the order in which they come up.
+struct Ends<Out>(Mutex<Vec<Link<Out>>>);
+
+impl<Out> Default for Ends<Out> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<Out> Ends<Out> {
+    fn push(&self, link: Link<Out>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+    }
+
+    fn all(&self) -> Vec<Link<Out>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl GatewayLinks for Ends<ToWorker> {
+    fn accept(&self, _: &Hello) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn beat(&self, _: &Link<ToWorker>, _: u64) {}
+
+    fn event(&self, event: LinkEvent<GatewaySide>) {
+        if let LinkEvent::Up { link, .. } = event {
+            self.push(link);
+        }
+    }
+}
+
+impl WorkerLinks for Ends<ToGateway> {
+    fn event(&self, event: LinkEvent<WorkerSide>) {
+        if let LinkEvent::Up { link, .. } = event {
+            self.push(link);
+        }
+    }
+}
+
+/// A worker's hello.
+pub(crate) fn hello(name: &str, epoch: u64, layout_hash: u64) -> Hello {
+    Hello {
+        min_version: wire::MIN_VERSION,
+        max_version: wire::VERSION,
+        node: name.to_owned(),
+        epoch,
+        role: Role::Mixed,
+        model: "mock".to_owned(),
+        layout_hash,
+        block_tokens: 4,
+        blocks: 64,
+        slots: 8,
+        context_tokens: 1_024,
+        kv_address: Vec::new(),
+        numerics: "mock".to_owned(),
+        faults: mesh::FAULTS,
+    }
+}
+
+/// Links each of `workers` with as many gateways, which all are one incarnation: a gateway with several addresses.
+pub(crate) async fn links(workers: &[Hello], gateways: usize) -> Linked {
+    let config = mesh::Config {
+        lease: Duration::from_secs(600),
+        backoff_min: Duration::from_secs(600),
+        backoff_max: Duration::from_secs(600),
+        ..mesh::Config::default()
+    };
+    let ca = DevCa::new().unwrap();
+    let (at_gateways, at_workers) = (
+        Arc::<Ends<ToWorker>>::default(),
+        Arc::<Ends<ToGateway>>::default(),
+    );
+    let (mut listeners, mut targets) = (Vec::new(), Vec::new());
+    for _ in 0..gateways {
+        let identity = ca.issue("gateway", &[Role::Gateway]).unwrap();
+        let endpoint = mesh::listen_endpoint(([127, 0, 0, 1], 0).into(), &identity, &config).unwrap();
+        targets.push(Target::Address(endpoint.local_addr().unwrap()));
+        let node = GatewayNode {
+            name: "gateway".to_owned(),
+            epoch: GATEWAY,
+        };
+        let ends = Arc::clone(&at_gateways) as Arc<dyn GatewayLinks>;
+        listeners.push(Listener::start(endpoint, node, ends, config.clone()));
+    }
+    let mut dialers = Vec::new();
+    // One worker after the other, so that their order is known.
+    for worker in workers {
+        let identity = ca.issue(&worker.node, &[worker.role]).unwrap();
+        let client = mesh::client_config(&identity, &config).unwrap();
+        let endpoint = mesh::dial_endpoint(([127, 0, 0, 1], 0).into()).unwrap();
+        let ends = Arc::clone(&at_workers) as Arc<dyn WorkerLinks>;
+        let (hello, targets) = (worker.clone(), targets.clone());
+        dialers.push(Dialer::start(
+            endpoint,
+            client,
+            targets,
+            hello,
+            ends,
+            config.clone(),
+        ));
+        let wanted = dialers.len() * gateways;
+        let both_up = async {
+            while at_gateways.all().len() < wanted || at_workers.all().len() < wanted {
+                sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), both_up).await.unwrap();
+    }
+    Linked {
+        at_gateways: at_gateways.all(),
+        at_workers: at_workers.all(),
+        _ends: (listeners, dialers),
+    }
+}
