@@ -46,7 +46,12 @@ pub(super) async fn run(
                 }];
                 if piece.stopped {
                     answer.stop_string_found(index);
-                    relayed.push(done(index, FinishReason::Stop, text));
+                    relayed.push(done(
+                        index,
+                        FinishReason::Stop,
+                        text,
+                        cached_tokens(&answer, index),
+                    ));
                 }
                 relayed
             }
@@ -54,7 +59,7 @@ pub(super) async fn run(
                 let Some(text) = texts.get_mut(index).filter(|text| !text.stopped()) else {
                     continue;
                 };
-                ended(index, outcome, text, &request)
+                ended(index, outcome, text, &request, cached_tokens(&answer, index))
             }
         };
         for event in relayed {
@@ -66,7 +71,22 @@ pub(super) async fn run(
     }
 }
 
-fn ended(index: usize, outcome: Outcome, text: &mut TextStream, request: &GenerateRequest) -> Vec<Event> {
+/// Tokens of the prompt that were in a cache before this request came. What its later rooms find there may be its first one's own work.
+fn cached_tokens(answer: &Answer, index: usize) -> u32 {
+    if index == 0 {
+        answer.cached_tokens(index)
+    } else {
+        0
+    }
+}
+
+fn ended(
+    index: usize,
+    outcome: Outcome,
+    text: &mut TextStream,
+    request: &GenerateRequest,
+    cached_tokens: u32,
+) -> Vec<Event> {
     if let Some(failure) = outcome::failure(outcome, request.timeout) {
         return vec![Event::Failed {
             index: number(index),
@@ -86,16 +106,16 @@ fn ended(index: usize, outcome: Outcome, text: &mut TextStream, request: &Genera
             logprobs: Vec::new(),
         });
     }
-    relayed.push(done(index, finish, text));
+    relayed.push(done(index, finish, text, cached_tokens));
     relayed
 }
 
-fn done(index: usize, finish: FinishReason, text: &TextStream) -> Event {
+fn done(index: usize, finish: FinishReason, text: &TextStream, cached_tokens: u32) -> Event {
     Event::Done {
         index: number(index),
         finish,
         completion_tokens: text.tokens(),
-        cached_tokens: 0,
+        cached_tokens,
     }
 }
 
