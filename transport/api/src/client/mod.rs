@@ -1,5 +1,6 @@
 //! A small HTTP/3 client for this API: one connection, JSON out, JSON or server-sent events back.
 
+mod reach;
 mod reply;
 mod sse;
 
@@ -8,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use h3::client::SendRequest;
+use h3::client::{RequestStream, SendRequest};
+use h3::error::StreamError;
 use http::{Method, Request, header};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Endpoint, TransportConfig, VarInt};
@@ -38,7 +40,8 @@ pub struct ClientConfig {
     pub connect_timeout: Duration,
     /// From a request to the head of its answer: includes queueing and the prompt.
     pub head_timeout: Duration,
-    /// Between two pieces of an answer. A server sends a comment every few seconds.
+    /// Between two pieces of an answer. A server sends a comment every few seconds, and ends an answer by its deadline: how long
+    /// it may go on altogether, the request's `timeout` says.
     pub silence_timeout: Duration,
 }
 
@@ -66,7 +69,23 @@ pub enum ClientError {
     /// No UDP socket.
     #[error("cannot open a UDP socket: {0}")]
     Socket(#[from] std::io::Error),
-    /// The handshake failed: nobody there, or somebody not trusted.
+    /// Nobody listens there.
+    #[error("nobody listens on {addr} (udp): {source}")]
+    Refused {
+        /// The server's address.
+        addr: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The server's certificate is not one that the trusted ones vouch for, or is not for this name.
+    #[error("the certificate of {addr} is not trusted: {message}")]
+    Untrusted {
+        /// The server's address.
+        addr: SocketAddr,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The handshake failed.
     #[error("cannot connect to {addr}: {message}")]
     Connect {
         /// The server's address.
@@ -120,11 +139,20 @@ impl Client {
             let connecting = endpoint
                 .connect(config.addr, &config.server_name)
                 .map_err(|error| failed(&error))?;
-            let quic = connecting.await.map_err(|error| failed(&error))?;
+            let quic = connecting
+                .await
+                .map_err(|error| untrusted(config.addr, &error).unwrap_or_else(|| failed(&error)))?;
             let (driver, send) = h3::client::new(h3_quinn::Connection::new(quic.clone()))
                 .await
                 .map_err(|error| failed(&error))?;
             Ok((quic, driver, send))
+        };
+        let connecting = async {
+            tokio::select! {
+                biased;
+                connected = connecting => connected,
+                source = reach::refused(local, config.addr) => Err(ClientError::Refused { addr: config.addr, source }),
+            }
         };
         let (quic, mut driver, send) = within("the handshake", config.connect_timeout, connecting).await?;
         let mut drivers = JoinSet::new();
@@ -183,11 +211,12 @@ impl Client {
         let mut send = self.send.clone();
         let asking = async {
             let mut stream = send.send_request(request).await.map_err(broken)?;
-            if !body.is_empty() {
-                stream.send_data(body).await.map_err(broken)?;
-            }
-            stream.finish().await.map_err(broken)?;
-            let head = stream.recv_response().await.map_err(broken)?;
+            let sent = send_body(&mut stream, body).await;
+            // A server that refuses a body stops reading it, and has answered.
+            let head = match stream.recv_response().await {
+                Ok(head) => head,
+                Err(error) => return Err(broken(sent.err().unwrap_or(error))),
+            };
             Ok(Reply::new(head, stream, self.config.silence_timeout))
         };
         within("the head of the answer", self.config.head_timeout, asking).await
@@ -204,6 +233,16 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.quic.close(NO_ERROR, b"done");
     }
+}
+
+async fn send_body(
+    stream: &mut RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>,
+    body: Bytes,
+) -> Result<(), StreamError> {
+    if !body.is_empty() {
+        stream.send_data(body).await?;
+    }
+    stream.finish().await
 }
 
 fn quic_config(config: &ClientConfig) -> Result<quinn::ClientConfig, ClientError> {
@@ -233,9 +272,26 @@ fn quic_config(config: &ClientConfig) -> Result<quinn::ClientConfig, ClientError
     Ok(quic)
 }
 
+/// The error for a server whose certificate this end refused.
+fn untrusted(addr: SocketAddr, error: &quinn::ConnectionError) -> Option<ClientError> {
+    // RFC 8446, 6.2: from `bad_certificate` to `certificate_unknown`, `unknown_ca`, and `decrypt_error` for a signature that is
+    // another's.
+    const OF_CERTIFICATES: [u8; 7] = [42, 43, 44, 45, 46, 48, 51];
+    let quinn::ConnectionError::TransportError(error) = error else {
+        return None;
+    };
+    OF_CERTIFICATES
+        .into_iter()
+        .any(|alert| error.code == quinn::TransportErrorCode::crypto(alert))
+        .then(|| ClientError::Untrusted {
+            addr,
+            message: error.reason.clone(),
+        })
+}
+
 // By value because `map_err` hands it over so.
 #[allow(clippy::needless_pass_by_value)]
-fn broken(error: h3::error::StreamError) -> ClientError {
+fn broken(error: StreamError) -> ClientError {
     ClientError::Broken(error.to_string())
 }
 
