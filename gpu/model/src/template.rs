@@ -26,7 +26,10 @@ pub enum TemplateError {
     /// The template refused the conversation (`raise_exception`).
     #[error("the model's chat template refuses this conversation: {0}")]
     Refused(String),
-    /// It failed, or did too much.
+    /// Rendering the conversation takes more steps or gives more text than is allowed.
+    #[error("the conversation is too long for the model's chat template: {0}")]
+    TooLong(String),
+    /// It failed.
     #[error("the model's chat template failed: {0}")]
     Failed(String),
 }
@@ -114,6 +117,10 @@ fn raise_exception(message: &str) -> Result<String, Error> {
 fn failure(error: &Error) -> TemplateError {
     match error.detail().and_then(|d| d.strip_prefix(REFUSAL)) {
         Some(refusal) => TemplateError::Refused(refusal.to_owned()),
+        // Nothing but `Bounded` refuses to be written to.
+        None if matches!(error.kind(), ErrorKind::OutOfFuel | ErrorKind::WriteFailure) => {
+            TemplateError::TooLong(describe(error))
+        }
         None => TemplateError::Failed(describe(error)),
     }
 }

@@ -81,7 +81,11 @@ fn size(prompt: &Prompt) -> (&'static str, usize) {
     match prompt {
         Prompt::Chat(messages) => (
             "messages",
-            messages.iter().map(|message| message.content.len()).sum(),
+            // Roles too: a great many empty messages are a long text.
+            messages
+                .iter()
+                .map(|message| message.role.as_str().len() + message.content.len())
+                .sum(),
         ),
         Prompt::Text(text) => ("prompt", text.len()),
         // No text to encode: what is too long is seen by its count.
@@ -136,9 +140,8 @@ fn encode_chat(model: &Model, name: &str, messages: &[Message]) -> Result<Vec<u3
             "messages",
             format!("`{name}` has no chat template: use /v1/completions"),
         ),
-        ChatError::Template(TemplateError::Refused(_)) | ChatError::Tokenizer(_) => {
-            invalid("messages", error.to_string())
-        }
+        ChatError::Template(TemplateError::Refused(_) | TemplateError::TooLong(_))
+        | ChatError::Tokenizer(_) => invalid("messages", error.to_string()),
         ChatError::Template(_) => SubmitError::Internal {
             message: error.to_string(),
         },

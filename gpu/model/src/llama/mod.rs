@@ -1,4 +1,4 @@
-//! Decoders of the Llama family on any [`Device`]: Llama, SmolLM, Mistral, Qwen2 (biases), Qwen3 (norms of query and key heads).
+//! Decoders of the Llama family on any [`Device`]: Llama, SmolLM, Qwen2 (biases), Qwen3 (norms of query and key heads).
 //!
 //! A step gathers the tokens of all its slices into one matrix, runs the layers over it (attention looks at each sequence's own
 //! blocks), and computes logits for the sampled rows alone.

@@ -41,7 +41,7 @@ impl Tokenizer {
         }
         let texts = texts(file, "tokenizer.ggml.tokens")?;
         let kinds = kinds(file, texts.len())?;
-        let pre = Pre::named(file.text("tokenizer.ggml.pre").unwrap_or("default"))?;
+        let pre = Pre::named(file.text("tokenizer.ggml.pre")?)?;
         let plain = byte_pairs(&texts, &texts_of_merges(file)?, pre)?;
 
         let alphabet = Alphabet::new();

@@ -27,14 +27,14 @@ impl Pre {
     pub(super) fn named(name: &str) -> Result<Self, TokenizerError> {
         let bytes = |regex: bool| PreTokenizerWrapper::from(ByteLevel::new(false, true, regex));
         let (normalizer, steps, ignore_merges) = match name {
-            "gpt-2" | "default" => (None, vec![bytes(true)], false),
+            "gpt-2" => (None, vec![bytes(true)], false),
             "smollm" | "starcoder" | "refact" | "command-r" => {
                 (None, vec![Digits::new(true).into(), bytes(true)], false)
             }
             "llama3" | "llama-v3" | "llama-bpe" => (None, vec![split(LLAMA3)?, bytes(false)], true),
             "qwen2" => (Some(NFC.into()), vec![split(QWEN2)?, bytes(false)], false),
             other => {
-                let known = "gpt-2, default, smollm, starcoder, refact, command-r, llama-bpe, qwen2";
+                let known = "gpt-2, smollm, starcoder, refact, command-r, llama-bpe, qwen2";
                 let what = format!("pre-tokenizer `{other}` is not supported; supported are {known}");
                 return Err(TokenizerError::Vocabulary(what));
             }

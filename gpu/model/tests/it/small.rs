@@ -269,37 +269,28 @@ fn vocabularies_that_contradict_themselves_are_refused() {
         let error = open(builder).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     };
-    let tokens = |b: Builder, model: &str, tokens: &[&str]| {
-        b.text("tokenizer.ggml.model", model)
+    let tokens = |model: &str, tokens: &[&str]| {
+        base()
+            .text("tokenizer.ggml.model", model)
             .texts("tokenizer.ggml.tokens", tokens)
     };
-    check(tokens(base(), "bert", &["a"]), "`bert` is not supported");
-    check(tokens(base(), "gpt2", &["a"]), "tokenizer.ggml.merges");
+    check(tokens("bert", &["a"]), "`bert` is not supported");
+    check(tokens("gpt2", &["a"]), "`tokenizer.ggml.pre` should be a text");
     check(
-        tokens(base(), "gpt2", &["a", "a"]).texts("tokenizer.ggml.merges", &[""; 0]),
-        "twice",
-    );
-    check(
-        tokens(base(), "gpt2", &["a"]).texts("tokenizer.ggml.merges", &["ab"]),
-        "not two parts",
-    );
-    for merge in ["aa bb", "aa a", "a aa", "a x"] {
-        check(
-            tokens(base(), "gpt2", &["a", "aa", "bb"]).texts("tokenizer.ggml.merges", &[merge]),
-            &format!("merge `{merge}`"),
-        );
-    }
-    check(
-        tokens(base(), "gpt2", &["日"]).texts("tokenizer.ggml.merges", &[""; 0]),
-        "byte alphabet",
-    );
-    let types = tokens(base(), "gpt2", &["a"]).texts("tokenizer.ggml.merges", &[""; 0]);
-    check(
-        types.clone().i32s("tokenizer.ggml.token_type", &[1, 1]),
-        "2 token types for 1 tokens",
-    );
-    check(
-        types.text("tokenizer.ggml.pre", "unheard-of"),
+        tokens("gpt2", &["a"]).text("tokenizer.ggml.pre", "unheard-of"),
         "pre-tokenizer `unheard-of`",
+    );
+    let cut = |texts: &[&str]| tokens("gpt2", texts).text("tokenizer.ggml.pre", "gpt-2");
+    check(cut(&["a"]), "tokenizer.ggml.merges");
+    let merged = |texts: &[&str], merges: &[&str]| cut(texts).texts("tokenizer.ggml.merges", merges);
+    check(merged(&["a", "a"], &[]), "twice");
+    check(merged(&["a"], &["ab"]), "not two parts");
+    for merge in ["aa bb", "aa a", "a aa", "a x"] {
+        check(merged(&["a", "aa", "bb"], &[merge]), &format!("merge `{merge}`"));
+    }
+    check(merged(&["日"], &[]), "byte alphabet");
+    check(
+        merged(&["a"], &[]).i32s("tokenizer.ggml.token_type", &[1, 1]),
+        "2 token types for 1 tokens",
     );
 }

@@ -1,6 +1,6 @@
 //! Chat templates: the reference renderings, and templates that mean harm.
 
-use model::{ChatMessage, ChatTemplate, TemplateError};
+use model::{ChatError, ChatMessage, ChatTemplate, TemplateError};
 
 use crate::reference::{Rendering, cases, model};
 
@@ -114,14 +114,36 @@ fn content_is_never_a_template() {
 
 #[test]
 fn templates_that_never_end_do() {
-    for template in [
-        "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
-        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-        "{% for a in range(9999) %}{{ messages[0].content }}{% endfor %}",
-        "{% for a in range(99999999999) %}{% endfor %}",
-        "{{ 'x' * 99999999999 }}",
-    ] {
-        let result = render(template, &"y".repeat(10_000));
-        assert!(matches!(result, Err(TemplateError::Failed(_))), "{template}");
-    }
+    let check = |templates: &[&str], expected: fn(&TemplateError) -> bool| {
+        for template in templates {
+            let error = render(template, &"y".repeat(10_000)).unwrap_err();
+            assert!(expected(&error), "{template}: {error}");
+        }
+    };
+    check(
+        &[
+            "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
+            "{% for a in range(9999) %}{{ messages[0].content }}{% endfor %}",
+        ],
+        |e| matches!(e, TemplateError::TooLong(_)),
+    );
+    check(
+        &[
+            "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+            "{% for a in range(99999999999) %}{% endfor %}",
+            "{{ 'x' * 99999999999 }}",
+        ],
+        |e| matches!(e, TemplateError::Failed(_)),
+    );
+}
+
+#[test]
+fn a_conversation_of_very_many_messages_is_too_long() {
+    let messages = vec![user("").remove(0); 140_000];
+    let model = model();
+    let error = model.encode_chat(&messages).unwrap_err();
+    assert!(
+        matches!(error, ChatError::Template(TemplateError::TooLong(_))),
+        "{error}"
+    );
 }
