@@ -92,7 +92,7 @@ impl Engine {
             return (!report.wants.is_empty()).then_some(EngineEvent::Step(report));
         };
         let began = (self.clock)();
-        Some(match self.run(&plan) {
+        Some(match self.run(&plan, began) {
             Ok(mut report) => {
                 report.micros = micros((self.clock)().saturating_sub(began));
                 EngineEvent::Step(report)
@@ -102,11 +102,11 @@ impl Engine {
     }
 
     /// Computes a plan and books it. An abandoned one is not booked, and has an empty report.
-    fn run(&mut self, plan: &StepPlan) -> Result<StepReport, DownReason> {
+    fn run(&mut self, plan: &StepPlan, began: Duration) -> Result<StepReport, DownReason> {
         let backend = self.backend.as_mut().map_err(|why| why.clone())?;
         let slices = self.scheduler.slices(plan);
         let mut sampled = Vec::new();
-        self.watch.begin(plan);
+        self.watch.begin(plan, began);
         // Whatever a panic leaves behind is thrown away: nothing of it is looked at again.
         let ran = catch_unwind(AssertUnwindSafe(|| backend.step(&slices, &mut sampled)));
         let interrupted = self.watch.end();
@@ -126,6 +126,10 @@ impl Engine {
     #[must_use]
     pub fn is_down(&self) -> bool {
         self.backend.is_err()
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        Arc::clone(&self.clock)
     }
 
     pub(crate) fn watch(&self) -> Arc<Watch> {

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::scheduler::{Part, StepPlan};
 use crate::sequence::SequenceKey;
@@ -39,6 +40,8 @@ pub(crate) struct Watch {
 struct State {
     /// Of the step in progress.
     parts: Vec<Part>,
+    /// When the step in progress began, by the engine's clock.
+    began: Option<Duration>,
     /// Stops that are queued and not applied yet. As bounded as the command queue.
     stops: BTreeSet<SequenceKey>,
     /// The engine is about to end: no step is wanted.
@@ -93,13 +96,19 @@ impl Watch {
         self.interrupt.set(true);
     }
 
+    /// When the step in progress began; none between steps.
+    pub(crate) fn began(&self) -> Option<Duration> {
+        self.state().began
+    }
+
     pub(crate) fn is_ending(&self) -> bool {
         self.state().ending
     }
 
     /// A step begins. It may be futile already.
-    pub(crate) fn begin(&self, plan: &StepPlan) {
+    pub(crate) fn begin(&self, plan: &StepPlan, now: Duration) {
         let mut state = self.state();
+        state.began = Some(now);
         state.parts = plan.parts().to_vec();
         self.interrupt.set(state.is_futile());
     }
@@ -108,6 +117,7 @@ impl Watch {
     pub(crate) fn end(&self) -> bool {
         let mut state = self.state();
         state.parts.clear();
+        state.began = None;
         let raised = self.interrupt.is_raised();
         self.interrupt.set(false);
         raised
@@ -120,6 +130,8 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::{Interrupt, Watch};
     use crate::scheduler::{Part, StepPlan};
     use crate::sequence::SequenceKey;
@@ -130,13 +142,18 @@ mod tests {
         StepPlan::of((0..).zip(tokens).map(part).collect())
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "plans are made where they are used")]
+    fn begin(watch: &Watch, plan: StepPlan) {
+        watch.begin(&plan, Duration::ZERO);
+    }
+
     /// With stops of these queued before and during a step, is it interrupted?
     #[track_caller]
     fn check(tokens: &[u32], before: &[u64], during: &[u64], expected: bool) {
         let interrupt = Interrupt::default();
         let watch = Watch::new(interrupt.clone());
         before.iter().for_each(|&key| watch.stop_queued(SequenceKey(key)));
-        watch.begin(&plan(tokens));
+        begin(&watch, plan(tokens));
         during.iter().for_each(|&key| watch.stop_queued(SequenceKey(key)));
         assert_eq!(
             interrupt.is_raised(),
@@ -170,7 +187,7 @@ mod tests {
             let watch = Watch::new(Interrupt::default());
             let mut parts = plan(&[10, 10, 100]).parts().to_vec();
             parts[1].owed = true;
-            watch.begin(&StepPlan::of(parts));
+            begin(&watch, StepPlan::of(parts));
             stops.iter().for_each(|&key| watch.stop_queued(SequenceKey(key)));
             assert_eq!(watch.end(), expected, "{stops:?}");
         };
@@ -184,10 +201,10 @@ mod tests {
     fn no_step_is_wanted_at_the_end() {
         let interrupt = Interrupt::default();
         let watch = Watch::new(interrupt.clone());
-        watch.begin(&plan(&[10]));
+        begin(&watch, plan(&[10]));
         watch.end_queued();
         assert!(interrupt.is_raised() && watch.end());
-        watch.begin(&plan(&[10]));
+        begin(&watch, plan(&[10]));
         assert!(watch.end(), "nor any later one");
     }
 
@@ -197,7 +214,7 @@ mod tests {
         watch.stop_queued(SequenceKey(0));
         watch.stop_settled(SequenceKey(0));
         watch.stop_settled(SequenceKey(5));
-        watch.begin(&plan(&[10]));
+        begin(&watch, plan(&[10]));
         assert!(!watch.end());
     }
 
@@ -205,7 +222,7 @@ mod tests {
     fn a_stop_between_steps_interrupts_nothing() {
         let interrupt = Interrupt::default();
         let watch = Watch::new(interrupt.clone());
-        watch.begin(&plan(&[10]));
+        begin(&watch, plan(&[10]));
         watch.end();
         watch.stop_queued(SequenceKey(0));
         assert!(!interrupt.is_raised());

@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, TrySen
 
 use crate::backend::Backend;
 use crate::config::EngineConfig;
-use crate::engine::{Engine, panic_text};
+use crate::engine::{Clock, Engine, panic_text};
 use crate::event::{Command, DownReason, EngineEvent};
 use crate::interrupt::Watch;
 
@@ -44,6 +44,7 @@ pub struct EngineHandle {
     /// Disconnected when the thread has ended.
     ended: Receiver<()>,
     watch: Arc<Watch>,
+    clock: Clock,
 }
 
 /// Starts an engine on a thread of its own.
@@ -53,7 +54,7 @@ pub struct EngineHandle {
 pub fn start(backend: Box<dyn Backend>, config: EngineConfig, sink: EventSink) -> io::Result<EngineHandle> {
     let config = config.at_least_one();
     let engine = Engine::new(backend, config);
-    let watch = engine.watch();
+    let (watch, clock) = (engine.watch(), engine.clock());
     let (commands, queue) = bounded(config.command_queue as usize);
     let (alive, ended) = bounded(0);
     thread::Builder::new().name("engine".into()).spawn(move || {
@@ -65,6 +66,7 @@ pub fn start(backend: Box<dyn Backend>, config: EngineConfig, sink: EventSink) -
         commands,
         ended,
         watch,
+        clock,
     })
 }
 
@@ -92,6 +94,14 @@ impl EngineHandle {
                 TrySendError::Disconnected(_) => SendError::Down,
             }
         })
+    }
+
+    /// How long the step in progress has lasted; zero between steps. A step that hangs cannot be ended: nothing frees what it holds,
+    /// and all that is left to do is to give up this engine, with its pool.
+    #[must_use]
+    pub fn step_lasts(&self) -> Duration {
+        let began = self.watch.began();
+        began.map_or(Duration::ZERO, |began| (self.clock)().saturating_sub(began))
     }
 
     /// Ends the engine, and waits for that (until the current step has ended or is cut short) for up to `patience`.

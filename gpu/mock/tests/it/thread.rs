@@ -310,6 +310,20 @@ fn held(command_queue: u32) -> (Running, Sender<()>, Receiver<()>) {
 }
 
 #[test]
+fn a_step_that_does_not_end_can_be_told() {
+    let (running, release, in_step) = held(3);
+    assert_eq!(running.handle.step_lasts(), Duration::ZERO);
+    running.send(Command::Start(with_blocks(1, 20, 1)));
+    in_step.recv_timeout(PATIENCE).unwrap();
+    let before = running.handle.step_lasts();
+    std::thread::sleep(Duration::from_millis(1));
+    assert!(running.handle.step_lasts() > before);
+    drop(release);
+    running.until(has_left(1));
+    assert_eq!(running.handle.step_lasts(), Duration::ZERO);
+}
+
+#[test]
 fn the_queue_is_bounded_and_a_full_one_does_not_stop_a_shutdown() {
     let (running, release, in_step) = held(3);
     running.send(Command::Start(with_blocks(1, 20, 9)));
