@@ -1,6 +1,7 @@
 //! What the checks of content are made of.
 
 use crate::error::Invalid;
+use crate::limits::MAX_NODE_BYTES;
 
 /// Whether a value is within the bounds of [`limits`](crate::limits).
 pub(crate) trait Check {
@@ -35,6 +36,35 @@ pub(crate) fn some_at_most(field: &'static str, len: usize, limit: usize) -> Res
         Err(Invalid::Empty { field })
     } else {
         at_most(field, len, limit)
+    }
+}
+
+/// A text of at most `limit` bytes on one line: it is shown in logs and labels, and must not look like something else there.
+pub(crate) fn text(field: &'static str, text: &str, limit: usize) -> Result<(), Invalid> {
+    at_most(field, text.len(), limit)?;
+    characters(field, text, "without control characters", |c| !c.is_control())
+}
+
+/// A node's name: it is part of a DNS name in the node's certificate.
+pub(crate) fn name(field: &'static str, name: &str) -> Result<(), Invalid> {
+    some_at_most(field, name.len(), MAX_NODE_BYTES)?;
+    let want = "ASCII letters, digits, `-`, `_` and `.`";
+    characters(field, name, want, |c| {
+        c.is_ascii_alphanumeric() || "-_.".contains(c)
+    })
+}
+
+fn characters(
+    field: &'static str,
+    text: &str,
+    want: &'static str,
+    allowed: impl Fn(char) -> bool,
+) -> Result<(), Invalid> {
+    if text.chars().all(allowed) {
+        Ok(())
+    } else {
+        let text = text.to_owned();
+        Err(Invalid::Text { field, text, want })
     }
 }
 

@@ -21,6 +21,16 @@ pub enum Invalid {
         /// Which.
         field: &'static str,
     },
+    /// A text with characters that it must not have.
+    #[error("{field} is {text:?}, it must be {want}")]
+    Text {
+        /// Which.
+        field: &'static str,
+        /// What it is.
+        text: String,
+        /// What is allowed.
+        want: &'static str,
+    },
     /// A number that is none, or outside its range.
     #[error("{field} is {value}, it must be {want}")]
     OutOfRange {

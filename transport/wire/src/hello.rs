@@ -2,10 +2,10 @@
 
 use rkyv::{Archive, Deserialize, Serialize};
 
-use crate::check::{Check, at_most, number, some_at_most};
+use crate::check::{Check, at_most, name, number, some_at_most, text};
 use crate::error::Invalid;
 use crate::kind::Kind;
-use crate::limits::{MAX_ADDRESS_BYTES, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_TOKENS};
+use crate::limits::{MAX_ADDRESS_BYTES, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_TOKENS};
 
 /// What a node does.
 #[derive(Archive, Serialize, Deserialize, Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
@@ -49,9 +49,9 @@ pub struct Hello {
     pub min_version: u16,
     /// The newest one.
     pub max_version: u16,
-    /// The worker's name, for people.
+    /// The worker's name, of which there is one link a gateway. Its certificate must say the same.
     pub node: String,
-    /// The worker's incarnation: new at every start of its process.
+    /// The worker's incarnation: new at every start of its process, and greater than those before it.
     pub epoch: u64,
     /// What it does. Its certificate must say the same.
     pub role: Role,
@@ -80,7 +80,7 @@ pub struct Hello {
 pub struct HelloAck {
     /// The version of everything that follows.
     pub version: u16,
-    /// The gateway's name, for people.
+    /// The gateway's name. Its certificate must say the same.
     pub node: String,
     /// The gateway's incarnation: new at every start of its process.
     pub epoch: u64,
@@ -113,6 +113,14 @@ pub fn agree_version(ours: (u16, u16), theirs: (u16, u16)) -> Option<u16> {
     (min <= max).then_some(max)
 }
 
+/// Whether a node may be called so.
+///
+/// # Errors
+/// Why not.
+pub fn check_node_name(node: &str) -> Result<(), Invalid> {
+    name("the node's name", node)
+}
+
 impl Hello {
     pub(crate) const KINDS: &[Kind] = &[Kind::Hello];
 
@@ -137,9 +145,10 @@ impl Check for Hello {
     fn check(&self) -> Result<(), Invalid> {
         let (min, max) = (self.min_version, self.max_version);
         number("hello.min_version", min, min <= max, "at most max_version")?;
-        some_at_most("hello.node", self.node.len(), MAX_NAME_BYTES)?;
+        name("hello.node", &self.node)?;
         some_at_most("hello.model", self.model.len(), MAX_NAME_BYTES)?;
-        at_most("hello.numerics", self.numerics.len(), MAX_NAME_BYTES)?;
+        text("hello.model", &self.model, MAX_NAME_BYTES)?;
+        text("hello.numerics", &self.numerics, MAX_NAME_BYTES)?;
         at_most("hello.kv_address", self.kv_address.len(), MAX_ADDRESS_BYTES)?;
         number(
             "hello.block_tokens",
@@ -158,7 +167,7 @@ impl Check for HelloReply {
     fn check(&self) -> Result<(), Invalid> {
         match self {
             Self::Accepted(ack) => {
-                some_at_most("hello_ack.node", ack.node.len(), MAX_NAME_BYTES)?;
+                name("hello_ack.node", &ack.node)?;
                 let (beat, lease) = (ack.heartbeat_ms, ack.lease_ms);
                 number(
                     "hello_ack.heartbeat_ms",
@@ -166,9 +175,14 @@ impl Check for HelloReply {
                     beat > 0 && beat < lease,
                     "more than 0, less than lease_ms",
                 )?;
-                number("hello_ack.lease_ms", lease, lease <= 3_600_000, "at most an hour")
+                number(
+                    "hello_ack.lease_ms",
+                    lease,
+                    lease <= MAX_LEASE_MS,
+                    "at most an hour",
+                )
             }
-            Self::Refused(refused) => at_most("hello_refused.reason", refused.reason.len(), MAX_REASON_BYTES),
+            Self::Refused(refused) => text("hello_refused.reason", &refused.reason, MAX_REASON_BYTES),
         }
     }
 }

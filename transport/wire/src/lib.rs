@@ -22,7 +22,7 @@ mod work;
 
 pub use error::{DecodeError, EncodeError, HeaderError, Invalid};
 pub use frame::{EncodedFrame, Header, Payload};
-pub use hello::{Hello, HelloAck, HelloRefused, HelloReply, Role, agree_version};
+pub use hello::{Hello, HelloAck, HelloRefused, HelloReply, Role, agree_version, check_node_name};
 pub use kind::Kind;
 pub use message::Message;
 pub use news::{AttemptError, Held, Refusal, StayPhase, ToGateway, WaitedIn, WorkerStats};

@@ -18,7 +18,10 @@ pub const MAX_TOP_LOGPROBS: usize = 20;
 /// Bytes of an opaque KV address.
 pub const MAX_ADDRESS_BYTES: usize = 256;
 
-/// Bytes of a node's, model's or numerics' name.
+/// Bytes of a node's name: a label of a DNS name.
+pub const MAX_NODE_BYTES: usize = 63;
+
+/// Bytes of a model's or numerics' name.
 pub const MAX_NAME_BYTES: usize = 256;
 
 /// Bytes of the name of a KV transport.
@@ -29,3 +32,6 @@ pub const MAX_REASON_BYTES: usize = 512;
 
 /// Milliseconds that a deadline may be away: a week.
 pub const MAX_DEADLINE_MS: u64 = 7 * 24 * 3600 * 1000;
+
+/// Milliseconds that a lease may be long: an hour.
+pub const MAX_LEASE_MS: u32 = 3600 * 1000;

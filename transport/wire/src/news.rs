@@ -2,7 +2,7 @@
 
 use rkyv::{Archive, Deserialize, Serialize};
 
-use crate::check::{Check, at_most};
+use crate::check::{Check, at_most, text};
 use crate::error::Invalid;
 use crate::kind::Kind;
 use crate::limits::{MAX_REASON_BYTES, MAX_ROOMS, MAX_TRANSPORT_BYTES};
@@ -239,21 +239,15 @@ impl Check for ToGateway {
         match self {
             Self::HeartbeatAck { held, stats, .. } => {
                 at_most("heartbeat_ack.held", held.len(), MAX_ROOMS)?;
-                at_most(
-                    "stats.kv_transport",
-                    stats.kv_transport.len(),
-                    MAX_TRANSPORT_BYTES,
-                )
+                text("stats.kv_transport", &stats.kv_transport, MAX_TRANSPORT_BYTES)
             }
             Self::Tokens { batch } => {
                 at_most("tokens.batch", batch.len(), MAX_ROOMS)?;
                 batch.check()
             }
             Self::Published { ticket, .. } => ticket.check(),
-            Self::Pulled { transport, .. } => {
-                at_most("pulled.transport", transport.len(), MAX_TRANSPORT_BYTES)
-            }
-            Self::Leaving { reason } => at_most("leaving.reason", reason.len(), MAX_REASON_BYTES),
+            Self::Pulled { transport, .. } => text("pulled.transport", transport, MAX_TRANSPORT_BYTES),
+            Self::Leaving { reason } => text("leaving.reason", reason, MAX_REASON_BYTES),
             Self::Reserved { .. }
             | Self::Refused { .. }
             | Self::Progress { .. }

@@ -2,7 +2,7 @@
 
 use rkyv::{Archive, Deserialize, Serialize};
 
-use crate::check::{Check, at_most, number, some_at_most};
+use crate::check::{Check, at_most, number, some_at_most, text};
 use crate::error::Invalid;
 use crate::kind::Kind;
 use crate::limits::{MAX_DEADLINE_MS, MAX_REASON_BYTES, MAX_ROOMS, MAX_TOKENS};
@@ -129,7 +129,7 @@ impl Check for ToWorker {
                 first.check()
             }
             Self::Release { .. } | Self::Close { .. } => Ok(()),
-            Self::Goodbye { reason } => at_most("goodbye.reason", reason.len(), MAX_REASON_BYTES),
+            Self::Goodbye { reason } => text("goodbye.reason", reason, MAX_REASON_BYTES),
         }
     }
 }

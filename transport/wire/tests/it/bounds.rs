@@ -1,11 +1,12 @@
 //! Every bound, on its legal side and beyond. Encoding and decoding hold to the same.
 
 use wire::limits::{
-    MAX_DEADLINE_MS, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES, MAX_ROOMS, MAX_TOKENS, MAX_TOP_LOGPROBS,
+    MAX_DEADLINE_MS, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_NODE_BYTES, MAX_PAYLOAD_BYTES, MAX_ROOMS, MAX_TOKENS,
+    MAX_TOP_LOGPROBS,
 };
 use wire::{
-    EncodeError, Hello, Logprobs, Message, RoomKey, RoomTokens, Sampling, Ticket, ToGateway, ToWorker,
-    TokenOut, VERSION, Work,
+    EncodeError, Hello, HelloAck, HelloRefused, HelloReply, Logprobs, Message, RoomKey, RoomTokens, Sampling,
+    Ticket, ToGateway, ToWorker, TokenOut, VERSION, Work, WorkerStats,
 };
 
 use crate::samples::{hello, key, stats, ticket, token, work};
@@ -91,6 +92,24 @@ fn sampling_parameters() {
     );
     check(&sampling(|s| s.logprobs = Some(20)), None);
     check(&sampling(|s| s.logprobs = Some(21)), Some("sampling.logprobs"));
+}
+
+#[test]
+fn leases() {
+    let ack = |heartbeat_ms, lease_ms| {
+        HelloReply::Accepted(HelloAck {
+            version: VERSION,
+            node: "gateway".into(),
+            epoch: 1,
+            heartbeat_ms,
+            lease_ms,
+        })
+    };
+    check(&ack(250, 251), None);
+    check(&ack(250, 250), Some("hello_ack.heartbeat_ms"));
+    check(&ack(0, 250), Some("hello_ack.heartbeat_ms"));
+    check(&ack(1, MAX_LEASE_MS), None);
+    check(&ack(1, MAX_LEASE_MS + 1), Some("hello_ack.lease_ms"));
 }
 
 #[test]
@@ -180,35 +199,27 @@ fn tokens() {
 }
 
 #[test]
-fn texts_and_addresses() {
+fn hellos() {
     check(
         &Hello {
-            node: "n".repeat(MAX_NAME_BYTES),
+            model: "m".repeat(MAX_NAME_BYTES),
             ..hello()
         },
         None,
     );
-    check(
-        &Hello {
-            node: "n".repeat(MAX_NAME_BYTES + 1),
-            ..hello()
-        },
-        Some("hello.node"),
-    );
-    check(
-        &Hello {
-            node: String::new(),
-            ..hello()
-        },
-        Some("hello.node"),
-    );
-    check(
-        &Hello {
-            kv_address: vec![0; 257],
-            ..hello()
-        },
-        Some("hello.kv_address"),
-    );
+    for model in ["m".repeat(MAX_NAME_BYTES + 1), String::new(), "two\nlines".into()] {
+        check(&Hello { model, ..hello() }, Some("hello.model"));
+    }
+    for (node, beyond) in [
+        ("n".repeat(MAX_NODE_BYTES), None),
+        ("Decode_0.rack-1".into(), None),
+        ("n".repeat(MAX_NODE_BYTES + 1), Some("hello.node")),
+        (String::new(), Some("hello.node")),
+        ("two words".into(), Some("hello.node")),
+        ("*".into(), Some("hello.node")),
+    ] {
+        check(&Hello { node, ..hello() }, beyond);
+    }
     check(
         &Hello {
             min_version: 3,
@@ -223,24 +234,51 @@ fn texts_and_addresses() {
         },
         Some("hello.context_tokens"),
     );
+}
+
+#[test]
+fn addresses_and_reasons() {
+    check(
+        &Hello {
+            kv_address: vec![0; 257],
+            ..hello()
+        },
+        Some("hello.kv_address"),
+    );
     let published = |source| ToGateway::Published {
         key: key(),
         ticket: Ticket { source, ..ticket() },
     };
     check(&published(vec![0; 256]), None);
     check(&published(vec![0; 257]), Some("ticket.source"));
-    check(
-        &ToGateway::Leaving {
-            reason: "r".repeat(513),
-        },
-        Some("leaving.reason"),
-    );
-    check(
-        &ToWorker::Goodbye {
-            reason: "r".repeat(513),
-        },
-        Some("goodbye.reason"),
-    );
+    for (reason, fits) in [
+        ("r".repeat(512), true),
+        ("r".repeat(513), false),
+        ("\x1b[2J".into(), false),
+    ] {
+        let beyond = |field| (!fits).then_some(field);
+        let leaving = ToGateway::Leaving {
+            reason: reason.clone(),
+        };
+        check(&leaving, beyond("leaving.reason"));
+        let goodbye = ToWorker::Goodbye {
+            reason: reason.clone(),
+        };
+        check(&goodbye, beyond("goodbye.reason"));
+        let refused = HelloReply::Refused(HelloRefused { reason });
+        check(&refused, beyond("hello_refused.reason"));
+    }
+    let kv_transport = "tcp\r".to_owned();
+    let stats = WorkerStats {
+        kv_transport,
+        ..stats()
+    };
+    let ack = ToGateway::HeartbeatAck {
+        n: 1,
+        held: Vec::new(),
+        stats,
+    };
+    check(&ack, Some("stats.kv_transport"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Bytes from somebody else: each kind of wrong has its error, and none of them panics.
 
 use proptest::prelude::*;
-use wire::{DecodeError, Hello, HelloReply, Message, ToGateway, ToWorker, VERSION};
+use wire::{DecodeError, Hello, HelloReply, Message, RoomTokens, ToGateway, ToWorker, VERSION};
 
 use crate::samples;
 
@@ -52,6 +52,31 @@ fn content_is_checked_after_structure() {
     bytes[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
     let error = ToWorker::decode_frame(VERSION, &bytes).unwrap_err();
     assert!(matches!(error, DecodeError::Invalid { .. }), "{error}");
+}
+
+/// A frame of a few bytes must not become a message of many: two lists that share their entries are none.
+#[test]
+fn no_bytes_are_told_twice() {
+    let room = |from| RoomTokens {
+        key: samples::key(),
+        from,
+        tokens: vec![samples::token(); 3],
+        finish: None,
+    };
+    let batch = vec![room(0x1111), room(0x2222)];
+    let frame = ToGateway::Tokens { batch }.encode(VERSION).unwrap();
+    let mut bytes = frame.as_bytes().to_vec();
+    // Behind `from` is where the list is, from there.
+    let place = |from: u32| {
+        let from = from.to_le_bytes();
+        bytes.windows(4).position(|window| window == from).unwrap() + 4
+    };
+    let (first, second) = (place(0x1111), place(0x2222));
+    let pointer = i32::from_le_bytes(bytes[first..first + 4].try_into().unwrap());
+    let pointer = pointer - i32::try_from(second - first).unwrap();
+    bytes[second..second + 4].copy_from_slice(&pointer.to_le_bytes());
+    let error = ToGateway::decode_frame(VERSION, &bytes).unwrap_err();
+    assert!(matches!(error, DecodeError::Archive { .. }), "{error}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use wire::{Kind, Message, VERSION};
+use wire::{Hello, Kind, Message, Role, ToGateway, VERSION};
 
 use crate::samples;
 
@@ -20,6 +20,17 @@ fn to_hex(bytes: &[u8]) -> String {
     text
 }
 
+/// What the file holds; a run with `UPDATE_GOLDEN` set puts `made` there first.
+fn committed(name: &str, made: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, made).unwrap();
+    }
+    std::fs::read_to_string(&path).unwrap_or_default()
+}
+
 fn from_hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let pairs = digits.chunks(2);
@@ -32,14 +43,8 @@ fn from_hex(text: &str) -> Vec<u8> {
 fn check<M: Message + PartialEq>(sample: &M) -> Kind {
     let kind = sample.kind();
     let name = format!("{:02}-{}.hex", kind.number(), kind.name());
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(&name);
     let made = sample.encode(VERSION).unwrap();
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, to_hex(made.as_bytes())).unwrap();
-    }
-    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    let committed = committed(&name, &to_hex(made.as_bytes()));
     assert_eq!(
         to_hex(made.as_bytes()),
         committed,
@@ -64,6 +69,35 @@ fn every_message_has_its_committed_bytes() {
         Kind::ALL.iter().copied().collect(),
         "every kind has a sample"
     );
+}
+
+/// A line a variant: its name, and the bytes of the message with it.
+#[test]
+fn every_variant_within_a_message_has_its_committed_bytes() {
+    let mut made = String::new();
+    for (name, sample) in samples::variants() {
+        let frame = sample.encode(VERSION).unwrap();
+        assert_eq!(
+            ToGateway::decode_frame(VERSION, frame.as_bytes()).unwrap(),
+            sample
+        );
+        let hex = to_hex(frame.as_bytes()).replace('\n', "");
+        writeln!(made, "{name} {hex}").unwrap();
+    }
+    for role in Role::ALL {
+        let hello = Hello {
+            role,
+            ..samples::hello()
+        };
+        let frame = hello.encode(VERSION).unwrap();
+        assert_eq!(Hello::decode_frame(VERSION, frame.as_bytes()).unwrap(), hello);
+        writeln!(made, "{role:?} {}", to_hex(frame.as_bytes()).replace('\n', "")).unwrap();
+    }
+    let committed = committed("variants.txt", &made);
+    for (made, committed) in made.lines().zip(committed.lines()) {
+        assert_eq!(made, committed, "tests/golden/variants.txt");
+    }
+    assert_eq!(made.lines().count(), committed.lines().count());
 }
 
 #[test]

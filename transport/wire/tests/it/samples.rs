@@ -217,3 +217,88 @@ pub(crate) fn news() -> Vec<ToGateway> {
         },
     ]
 }
+
+/// A message with each variant of each enumeration that messages contain, and what it is called. The matches make sure of "each".
+pub(crate) fn variants() -> Vec<(String, ToGateway)> {
+    let mut all: Vec<(String, ToGateway)> = Vec::new();
+    all.extend(refusals().map(|why| (format!("{why:?}"), ToGateway::Refused { key: key(), why })));
+    all.extend(errors().map(|why| (format!("{why:?}"), ToGateway::Failed { key: key(), why })));
+    all.extend(phases().map(|phase| {
+        let held = Held {
+            key: key(),
+            phase,
+            blocks: 1,
+            age_ms: 2,
+            deadline_ms: 3,
+        };
+        let ack = ToGateway::HeartbeatAck {
+            n: 1,
+            held: vec![held],
+            stats: stats(),
+        };
+        (format!("{phase:?}"), ack)
+    }));
+    all.extend([Finish::Stop, Finish::Length].map(|finish| {
+        let room = RoomTokens {
+            key: key(),
+            from: 1,
+            tokens: Vec::new(),
+            finish: Some(finish),
+        };
+        (format!("{finish:?}"), ToGateway::Tokens { batch: vec![room] })
+    }));
+    all
+}
+
+/// Every value from the first on, each followed by what `next` says.
+fn chain<T: Copy>(first: T, next: impl Fn(T) -> Option<T>) -> impl Iterator<Item = T> {
+    std::iter::successors(Some(first), move |one| next(*one))
+}
+
+fn refusals() -> impl Iterator<Item = Refusal> {
+    chain(Refusal::NoBlocks, |one| match one {
+        Refusal::NoBlocks => Some(Refusal::NoSlot),
+        Refusal::NoSlot => Some(Refusal::Draining),
+        Refusal::Draining => Some(Refusal::TooLarge),
+        Refusal::TooLarge => Some(Refusal::Stale),
+        Refusal::Stale => Some(Refusal::OutOfOrder),
+        Refusal::OutOfOrder => None,
+    })
+}
+
+fn waits() -> impl Iterator<Item = WaitedIn> {
+    chain(WaitedIn::Queued, |one| match one {
+        WaitedIn::Queued => Some(WaitedIn::Reserving),
+        WaitedIn::Reserving => Some(WaitedIn::Prefilling),
+        WaitedIn::Prefilling => Some(WaitedIn::Pulling),
+        WaitedIn::Pulling => Some(WaitedIn::Decoding),
+        WaitedIn::Decoding => Some(WaitedIn::Draining),
+        WaitedIn::Draining => Some(WaitedIn::Ended),
+        WaitedIn::Ended => None,
+    })
+}
+
+fn phases() -> impl Iterator<Item = StayPhase> {
+    chain(StayPhase::Reserved, |one| match one {
+        StayPhase::Reserved => Some(StayPhase::Prefilling),
+        StayPhase::Prefilling => Some(StayPhase::Published),
+        StayPhase::Published => Some(StayPhase::Pulling),
+        StayPhase::Pulling => Some(StayPhase::Decoding),
+        StayPhase::Decoding => Some(StayPhase::Closing),
+        StayPhase::Closing => None,
+    })
+}
+
+fn errors() -> impl Iterator<Item = AttemptError> {
+    let plain = chain(AttemptError::WorkerLost, |one| match one {
+        AttemptError::WorkerLost => Some(AttemptError::PullFailed),
+        AttemptError::PullFailed => Some(AttemptError::EngineFailed),
+        AttemptError::EngineFailed => Some(AttemptError::Gap),
+        AttemptError::Gap => Some(AttemptError::UnknownAttempt),
+        AttemptError::UnknownAttempt => Some(AttemptError::Evicted),
+        AttemptError::Evicted | AttemptError::NoProgress(_) | AttemptError::Refused(_) => None,
+    });
+    plain
+        .chain(waits().map(AttemptError::NoProgress))
+        .chain(refusals().map(AttemptError::Refused))
+}
