@@ -21,7 +21,8 @@ pub enum ToGateway {
         /// How the worker is.
         stats: WorkerStats,
     },
-    /// Blocks and a slot are granted.
+    /// Blocks and a slot are granted. Said once more, or for the first time, when the worker begins to compute a prompt: so much of it
+    /// need not be computed.
     Reserved {
         /// Which attempt.
         key: RoomKey,
