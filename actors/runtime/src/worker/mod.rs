@@ -106,7 +106,11 @@ impl Actor for Worker {
                 }
             }
             WorkerMessage::Kv(event) => state.kv_event(event),
-            WorkerMessage::Deadline => state.deadline(),
+            WorkerMessage::Deadline => {
+                if let Err(why) = state.deadline() {
+                    myself.stop(Some(why));
+                }
+            }
             WorkerMessage::Drain(reply) => {
                 state.drain();
                 // Nobody waits any more if this fails.

@@ -131,6 +131,7 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
         host,
         contents: Contents::default(),
         engine,
+        step_overdue: None,
         _last: LastOf::new(&transfer),
         transfer,
         reads: BTreeMap::new(),

@@ -25,6 +25,8 @@ pub(crate) struct State {
     pub(super) contents: Contents,
     /// Ends with its handle, after the step it is in; nobody waits for that.
     pub(super) engine: EngineHandle,
+    /// Since when its step is known to last longer than anybody waits.
+    pub(super) step_overdue: Option<room::Time>,
     pub(super) transfer: Arc<dyn KvTransfer>,
     pub(super) reads: BTreeMap<ReadId, Attempt>,
     pub(super) next_read: u64,
@@ -210,11 +212,25 @@ impl State {
         }
     }
 
-    /// A deadline of the host's has come.
-    pub(super) fn deadline(&mut self) {
+    /// A deadline of the host's has come. `Err` when the engine hangs: the proofs that the host insists on will never come.
+    pub(super) fn deadline(&mut self) -> Result<(), String> {
         let now = self.clock.now();
         self.host.handle_timeout(now);
         self.settle();
+        let limits = &self.host.spec().limits;
+        let limit = limits.prefill_no_progress.max(limits.stall);
+        let lasts = self.engine.step_lasts();
+        if lasts.as_micros() <= u128::from(limit.micros) {
+            self.step_overdue = None;
+            return Ok(());
+        }
+        // Whoever is in the step has been given up, and the step itself was told to end. It has as long again: this process may have
+        // stood still as a whole. Nothing that it holds is ever freed: the next incarnation has another pool.
+        if now - *self.step_overdue.get_or_insert(now) < limit {
+            return Ok(());
+        }
+        error!(worker = self.name, ?lasts, "the engine hangs in a step");
+        Err(format!("its engine hangs in a step of {} ms", lasts.as_millis()))
     }
 
     /// What every heartbeat tells of this worker.

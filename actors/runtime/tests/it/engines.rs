@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mock::Faults;
-use room::{Failure, Outcome};
+use room::{Failure, Outcome, Span};
 use runtime::Node;
 
 use crate::cluster::{Cluster, PATIENCE, Setup, completed, expected, finish, job};
@@ -70,6 +70,26 @@ async fn the_prefill_engine_panics() {
         _ => Faults::default(),
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_never_ends_costs_its_incarnation() {
+    let mut setup = Setup::mixed();
+    setup.host_limits.prefill_no_progress = Span::from_millis(200);
+    setup.host_limits.stall = Span::from_millis(200);
+    setup.host_limits.proof_retry = Span::from_millis(50);
+    let cluster = Cluster::start(setup).await;
+    let worker = &cluster.workers[0];
+    worker.gate.close_after(4);
+    let wanted = job(1, 10, 25);
+    let mut answer = cluster.submit(wanted.clone()).await;
+    cluster
+        .until("another incarnation", |_| worker.incarnations() > 1)
+        .await;
+    worker.gate.open();
+    let tokens = expected(&cluster.setup.mock, &wanted, 0);
+    assert_eq!(finish(&mut answer).await, [completed(tokens)], "INV-06");
+    cluster.quiesce().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
