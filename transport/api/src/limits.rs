@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Limits {
     /// The largest request body, in bytes; more is 413.
     pub body_bytes: usize,
+    /// The bodies of all requests that are being read, together, in bytes; more is 429.
+    pub bodies_bytes: usize,
     /// The whole body must arrive within this time; else 408.
     pub body_read_timeout: Duration,
     /// Generation requests under way at once; more is 429.
@@ -15,6 +17,8 @@ pub struct Limits {
     pub choices: u32,
     /// Stop strings of one request. OpenAI allows 4.
     pub stop_strings: usize,
+    /// The text and log probabilities of an answer in one piece, in bytes of memory; more is 400, and has to be streamed.
+    pub answer_bytes: usize,
     /// The deadline of a request that names none.
     pub default_timeout: Duration,
     /// The longest `timeout` a request may ask for.
@@ -29,10 +33,12 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 4 << 20,
+            bodies_bytes: 512 << 20,
             body_read_timeout: Duration::from_secs(30),
             requests: 4096,
             choices: 128,
             stop_strings: 16,
+            answer_bytes: 64 << 20,
             default_timeout: Duration::from_secs(600),
             max_timeout: Duration::from_secs(3600),
             deadline_grace: Duration::from_millis(500),

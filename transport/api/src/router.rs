@@ -26,16 +26,19 @@ pub(crate) struct Door {
     pub(crate) limits: Limits,
     /// One permit a generation request under way.
     pub(crate) permits: Arc<Semaphore>,
+    /// One permit a byte of a request's body.
+    pub(crate) bodies: Arc<Semaphore>,
 }
 
 /// The routes of OpenAI's API and of health. Add others with `.merge` or `.route`; put what must see every request
 /// (keys, quotas) around it with `.layer`.
 pub fn router(submit: Arc<dyn Submit>, limits: Limits) -> Router {
-    let permits = Arc::new(Semaphore::new(limits.requests));
+    let permits = |most: usize| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
     let door = Arc::new(Door {
         submit,
+        permits: permits(limits.requests),
+        bodies: permits(limits.bodies_bytes),
         limits,
-        permits,
     });
     Router::new()
         .route("/v1/chat/completions", post(openai::chat_completions))

@@ -1,23 +1,26 @@
 //! HTTP/3 over QUIC.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Buf, Bytes};
+use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
 use http::{Request, Response};
-use http_body::{Frame, SizeHint};
+use http_body::Frame;
 use http_body_util::BodyExt;
 use quinn::{Endpoint, TransportConfig, VarInt};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::h3_quic::{Connection, RecvHalf, SendHalf, Watch};
+use super::h3_quic::{Attended, Connection, RecvHalf, SendHalf, Watch};
+use super::meter::Meter;
 use super::tls::TlsError;
 use super::{DoorLimits, Hall, drain};
 
@@ -108,7 +111,7 @@ async fn connection(incoming: quinn::Incoming, hall: Hall, _permit: OwnedSemapho
     let limits = hall.limits.clone();
     let shaking = async {
         let quic = incoming.await.map_err(|error| error.to_string())?;
-        let (connection, watch) = Connection::new(quic);
+        let (connection, watch) = Connection::new(quic, most_bytes(&limits));
         let server = h3::server::builder()
             .max_field_section_size(u64::from(limits.header_bytes))
             .send_grease(false)
@@ -124,12 +127,21 @@ async fn connection(incoming: quinn::Incoming, hall: Hall, _permit: OwnedSemapho
     }
 }
 
+/// What may be read of a stream without anything coming of it: headers within their limit, and what may go before them.
+fn most_bytes(limits: &DoorLimits) -> usize {
+    usize::try_from(limits.header_bytes)
+        .unwrap_or(usize::MAX)
+        .saturating_mul(2)
+}
+
 /// Serves the requests of one connection until it ends, is idle for too long, or the doors have closed and it is done.
 async fn requests(mut server: Server, watch: &Watch, peer: SocketAddr, mut hall: Hall) {
     // Owns the requests: when the connection ends, for whatever reason, they are dropped.
     let mut streams = JoinSet::new();
     let mut idle_since = Instant::now();
     let mut closing = false;
+    // h3 remembers each for as long as the connection lives.
+    let mut headless = 0;
     let idle = hall.limits.idle;
     while !(closing && streams.is_empty()) {
         tokio::select! {
@@ -141,46 +153,83 @@ async fn requests(mut server: Server, watch: &Watch, peer: SocketAddr, mut hall:
                     return;
                 }
             }
-            Some(_) = streams.join_next() => idle_since = Instant::now(),
-            accepted = server.accept() => match accepted {
-                Ok(Some(resolver)) => {
-                    streams.spawn(request(resolver, watch.clone(), peer, hall.clone()));
+            Some(ended) = streams.join_next() => {
+                idle_since = Instant::now();
+                headless += u32::from(matches!(ended, Ok(Served::Headless)));
+                if headless > hall.limits.streams {
+                    return tracing::debug!(%peer, "too many streams of a client had no headers: cut off");
                 }
+            }
+            accepted = fed(&watch.control, server.accept()) => match accepted {
+                Some(Ok(Some(resolver))) => match watch.take() {
+                    Some(attended) => {
+                        streams.spawn(request(resolver, attended, peer, hall.clone()));
+                    }
+                    None => return tracing::error!(%peer, "a request came without its stream"),
+                },
                 // The client says goodbye: what is under way is finished.
-                Ok(None) => closing = true,
-                Err(error) => {
-                    tracing::debug!(%peer, %error, "a connection ended");
-                    return;
-                }
+                Some(Ok(None)) => closing = true,
+                Some(Err(error)) => return tracing::debug!(%peer, %error, "a connection ended"),
+                None => return tracing::debug!(%peer, "a client sends endless control frames: cut off"),
             },
             () = sleep_until(idle_since + idle), if streams.is_empty() => return,
         }
     }
 }
 
+/// What became of a request.
+enum Served {
+    /// It had no headers that could be read.
+    Headless,
+    Answered,
+}
+
 /// Serves one request; whatever it has begun is dropped as soon as the client has left.
-async fn request(resolver: RequestResolver<Connection, Bytes>, watch: Watch, peer: SocketAddr, hall: Hall) {
-    let (head, stream) = match timeout(hall.limits.header_read, resolver.resolve_request()).await {
-        Ok(Ok(resolved)) => resolved,
-        Ok(Err(error)) => return tracing::debug!(%peer, %error, "a request was malformed"),
-        Err(_) => return tracing::debug!(%peer, "the headers of a request were not there in time"),
+async fn request(
+    resolver: RequestResolver<Connection, Bytes>,
+    Attended { mut left, meter }: Attended,
+    peer: SocketAddr,
+    hall: Hall,
+) -> Served {
+    let resolving = fed(&meter, resolver.resolve_request());
+    let (head, stream) = match timeout(hall.limits.header_read, resolving).await {
+        Ok(Some(Ok(resolved))) => resolved,
+        refused => {
+            let error = match refused {
+                Ok(Some(Err(error))) => error.to_string(),
+                Ok(_) => "they are too large".to_owned(),
+                Err(_) => "they were not there in time".to_owned(),
+            };
+            tracing::debug!(%peer, error, "the headers of a request cannot be read");
+            return Served::Headless;
+        }
     };
-    let Some(mut left) = watch.take(stream.send_id()) else {
-        return;
-    };
+    meter.refill();
     let (send, recv) = stream.split();
-    let request = head.map(|()| Body::new(RequestBody(recv)));
+    let request = head.map(|()| Body::new(RequestBody::new(recv, meter)));
     tokio::select! {
         biased;
         () = &mut left => tracing::debug!(%peer, "the client left"),
         sent = answer(request, send, peer, &hall) => match sent {
             // Until all is acknowledged: a connection that closed now would take the end of the answer with it.
-            Ok(_send) => {
-                let _ = timeout(hall.limits.stall, left).await;
-            }
+            Ok(mut send) => if timeout(hall.limits.stall, left).await.is_err() {
+                send.stop_stream(Code::H3_REQUEST_CANCELLED);
+            },
             Err(error) => tracing::debug!(%peer, error, "an answer broke off"),
         },
     }
+    Served::Answered
+}
+
+/// Waits for h3, which may wait in vain for the rest of a frame that is too large: then `None`.
+async fn fed<T>(meter: &Meter, waiting: impl Future<Output = T>) -> Option<T> {
+    let mut waiting = pin!(waiting);
+    poll_fn(|cx| match waiting.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if meter.withheld() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 /// Answers, as fast as the client takes it; gives the stream back when all has been written.
@@ -218,25 +267,62 @@ async fn within<E: std::fmt::Display>(
 }
 
 /// The body of a request, read as it is asked for.
-struct RequestBody(RequestStream<RecvHalf, Bytes>);
+struct RequestBody {
+    stream: RequestStream<RecvHalf, Bytes>,
+    meter: Meter,
+    /// Data has come since the meter was last refilled.
+    fruitful: bool,
+}
+
+/// Why a body broke off.
+#[derive(Debug, thiserror::Error)]
+enum BodyError {
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error("a frame that holds no data is too large")]
+    Fruitless,
+}
+
+impl RequestBody {
+    fn new(stream: RequestStream<RecvHalf, Bytes>, meter: Meter) -> Self {
+        Self {
+            stream,
+            meter,
+            fruitful: false,
+        }
+    }
+}
 
 impl http_body::Body for RequestBody {
     type Data = Bytes;
-    type Error = h3::error::StreamError;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let data = ready!(self.0.poll_recv_data(cx));
-        Poll::Ready(match data {
-            Ok(Some(mut data)) => Some(Ok(Frame::data(data.copy_to_bytes(data.remaining())))),
-            Ok(None) => None,
-            Err(error) => Some(Err(error)),
-        })
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::default()
+        loop {
+            // Copied out, so that the stream is free again.
+            let polled = self
+                .stream
+                .poll_recv_data(cx)
+                .map_ok(|data| data.map(|mut data| data.copy_to_bytes(data.remaining())));
+            match polled {
+                Poll::Ready(Ok(Some(data))) => {
+                    self.fruitful = true;
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
+                // A frame of no data ends a body for h3; here only the stream's end does.
+                Poll::Ready(Ok(None)) if !self.meter.ended() => {}
+                Poll::Ready(Ok(None)) => return Poll::Ready(None),
+                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                Poll::Pending if !self.meter.withheld() => return Poll::Pending,
+                Poll::Pending if self.fruitful => {
+                    self.fruitful = false;
+                    self.meter.refill();
+                }
+                Poll::Pending => return Poll::Ready(Some(Err(BodyError::Fruitless))),
+            }
+        }
     }
 }

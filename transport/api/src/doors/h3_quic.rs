@@ -1,13 +1,13 @@
 //! QUIC as h3 wants to see it, for a server: h3-quinn, but for the request streams, which are ours.
 //!
 //! Ours say when the peer has stopped a response (h3 has no way to ask while there is nothing to send), reset a
-//! response that was not finished (quinn would end it as if it were complete), and may be stopped at any time (h3-quinn
-//! panics while a read is pending). h3 is pre-0.1: all that depends on its traits is in this file.
+//! response that was not finished (quinn would end it as if it were complete), may be stopped at any time (h3-quinn
+//! panics while a read is pending), and bound what h3 reads without making anything of it (see [`Meter`]). h3 is pre-0.1: all that
+//! depends on its traits is in this file.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
@@ -15,60 +15,83 @@ use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
 use quinn::{ReadError, VarInt, WriteError};
 
-type Accepted = Result<(quinn::SendStream, quinn::RecvStream), quinn::ConnectionError>;
-type Accepting = Pin<Box<dyn Future<Output = Accepted> + Send + Sync>>;
+use super::meter::Meter;
+
+/// What comes of waiting for a stream.
+type Accepting<T> = Pin<Box<dyn Future<Output = Result<T, quinn::ConnectionError>> + Send + Sync>>;
 
 /// Resolves when the peer has stopped the response, has received all of it, or is gone.
 pub(super) type Left = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
-/// For each open request stream, how to learn that its client has left.
-#[derive(Clone, Default)]
-pub(super) struct Watch(Arc<Mutex<BTreeMap<u64, Left>>>);
+/// What is to be known of a request's stream beside what h3 says of it.
+pub(super) struct Attended {
+    pub(super) left: Left,
+    pub(super) meter: Meter,
+}
+
+/// A look behind h3's back.
+#[derive(Clone)]
+pub(super) struct Watch {
+    latest: Arc<Mutex<Option<Attended>>>,
+    /// Of the client's one-way streams, all together: what they say is of use where requests follow.
+    pub(super) control: Meter,
+}
 
 impl Watch {
-    fn with<R>(&self, act: impl FnOnce(&mut BTreeMap<u64, Left>) -> R) -> R {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn latest(&self) -> MutexGuard<'_, Option<Attended>> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the watch over one stream.
-    pub(super) fn take(&self, stream: StreamId) -> Option<Left> {
-        self.with(|left| left.remove(&stream.into_inner()))
+    /// What belongs to the stream that h3 has just accepted; to be taken before it accepts another.
+    pub(super) fn take(&self) -> Option<Attended> {
+        self.latest().take()
     }
 }
 
 /// A QUIC connection of a server.
 pub(super) struct Connection {
-    inner: h3_quinn::Connection,
+    opener: Opener,
     quic: quinn::Connection,
-    accepting: Option<Accepting>,
+    accepting: Option<Accepting<(quinn::SendStream, quinn::RecvStream)>>,
+    accepting_recv: Option<Accepting<quinn::RecvStream>>,
     watch: Watch,
+    most_bytes: usize,
 }
 
 impl Connection {
-    pub(super) fn new(quic: quinn::Connection) -> (Self, Watch) {
-        let watch = Watch::default();
+    /// At most `most_bytes` of each request, and of all one-way streams, are read without something coming of them.
+    pub(super) fn new(quic: quinn::Connection, most_bytes: usize) -> (Self, Watch) {
+        let watch = Watch {
+            latest: Arc::default(),
+            control: Meter::new(most_bytes),
+        };
         let inner = h3_quinn::Connection::new(quic.clone());
-        (
-            Self {
-                inner,
-                quic,
-                accepting: None,
-                watch: watch.clone(),
-            },
-            watch,
-        )
+        let connection = Self {
+            opener: Opener(quic::Connection::<Bytes>::opener(&inner)),
+            quic,
+            accepting: None,
+            accepting_recv: None,
+            watch: watch.clone(),
+            most_bytes,
+        };
+        (connection, watch)
     }
 }
 
 impl quic::Connection<Bytes> for Connection {
-    type RecvStream = h3_quinn::RecvStream;
+    type RecvStream = RecvHalf;
     type OpenStreams = Opener;
 
-    fn poll_accept_recv(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
-        quic::Connection::<Bytes>::poll_accept_recv(&mut self.inner, cx)
+    fn poll_accept_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<RecvHalf, ConnectionErrorIncoming>> {
+        let accepting = self.accepting_recv.get_or_insert_with(|| {
+            let quic = self.quic.clone();
+            Box::pin(async move { quic.accept_uni().await })
+        });
+        let accepted = ready!(accepting.as_mut().poll(cx));
+        self.accepting_recv = None;
+        let stream = accepted.map_err(connection_error)?;
+        let meter = self.watch.control.clone();
+        Poll::Ready(Ok(RecvHalf::new(stream, meter)))
     }
 
     fn poll_accept_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bidi, ConnectionErrorIncoming>> {
@@ -79,29 +102,24 @@ impl quic::Connection<Bytes> for Connection {
         let accepted = ready!(accepting.as_mut().poll(cx));
         self.accepting = None;
         let (send, recv) = accepted.map_err(connection_error)?;
-        let left = send.stopped();
-        self.watch.with(|all| {
-            all.insert(
-                stream_number(send.id()),
-                Box::pin(async move {
-                    let _ = left.await;
-                }),
-            )
+        let stopped = send.stopped();
+        let left: Left = Box::pin(async move {
+            let _ = stopped.await;
         });
+        let meter = Meter::new(self.most_bytes);
+        let recv = RecvHalf::new(recv, meter.clone());
+        *self.watch.latest() = Some(Attended { left, meter });
+        self.watch.control.refill();
         let send = SendHalf {
             stream: send,
             writing: None,
             ended: false,
-            watch: self.watch.clone(),
         };
-        Poll::Ready(Ok(Bidi {
-            send,
-            recv: RecvHalf(recv),
-        }))
+        Poll::Ready(Ok(Bidi { send, recv }))
     }
 
     fn opener(&self) -> Opener {
-        Opener(quic::Connection::<Bytes>::opener(&self.inner))
+        self.opener.clone()
     }
 }
 
@@ -109,23 +127,24 @@ impl quic::OpenStreams<Bytes> for Connection {
     type BidiStream = Bidi;
     type SendStream = h3_quinn::SendStream<Bytes>;
 
-    fn poll_open_bidi(&mut self, _cx: &mut Context<'_>) -> Poll<Result<Bidi, StreamErrorIncoming>> {
-        Poll::Ready(Err(no_server_requests()))
+    fn poll_open_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bidi, StreamErrorIncoming>> {
+        self.opener.poll_open_bidi(cx)
     }
 
     fn poll_open_send(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
-        self.inner.poll_open_send(cx)
+        self.opener.poll_open_send(cx)
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {
-        quic::OpenStreams::<Bytes>::close(&mut self.inner, code, reason);
+        self.opener.close(code, reason);
     }
 }
 
 /// Opens the server's own one-way streams.
+#[derive(Clone)]
 pub(super) struct Opener(h3_quinn::OpenStreams);
 
 impl quic::OpenStreams<Bytes> for Opener {
@@ -133,7 +152,9 @@ impl quic::OpenStreams<Bytes> for Opener {
     type SendStream = h3_quinn::SendStream<Bytes>;
 
     fn poll_open_bidi(&mut self, _cx: &mut Context<'_>) -> Poll<Result<Bidi, StreamErrorIncoming>> {
-        Poll::Ready(Err(no_server_requests()))
+        Poll::Ready(Err(StreamErrorIncoming::Unknown(
+            "a server opens no request".into(),
+        )))
     }
 
     fn poll_open_send(
@@ -148,10 +169,6 @@ impl quic::OpenStreams<Bytes> for Opener {
     }
 }
 
-fn no_server_requests() -> StreamErrorIncoming {
-    StreamErrorIncoming::Unknown("a server opens no request".into())
-}
-
 /// A request stream.
 pub(super) struct Bidi {
     send: SendHalf,
@@ -163,16 +180,36 @@ pub(super) struct SendHalf {
     stream: quinn::SendStream,
     writing: Option<WriteBuf<Bytes>>,
     ended: bool,
-    watch: Watch,
 }
 
-/// The request's half.
-pub(super) struct RecvHalf(quinn::RecvStream);
+/// The request's half, or a one-way stream of the client. Dropped before its end, its client is told that the rest is not needed.
+pub(super) struct RecvHalf {
+    stream: quinn::RecvStream,
+    meter: Meter,
+    ended: bool,
+}
+
+impl RecvHalf {
+    fn new(stream: quinn::RecvStream, meter: Meter) -> Self {
+        Self {
+            stream,
+            meter,
+            ended: false,
+        }
+    }
+}
+
+impl Drop for RecvHalf {
+    fn drop(&mut self) {
+        if !self.ended {
+            // Without a code of its own, quinn would send one that is no code of HTTP/3.
+            quic::RecvStream::stop_sending(self, Code::H3_NO_ERROR.value());
+        }
+    }
+}
 
 impl Drop for SendHalf {
     fn drop(&mut self) {
-        self.watch
-            .with(|all| all.remove(&stream_number(self.stream.id())));
         if !self.ended {
             quic::SendStream::<Bytes>::reset(self, Code::H3_REQUEST_CANCELLED.value());
         }
@@ -223,21 +260,30 @@ impl quic::RecvStream for RecvHalf {
     type Buf = Bytes;
 
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        let most = self.meter.left_bytes();
+        if most == 0 {
+            // Nobody is woken: whoever waits looks at the meter.
+            return Poll::Pending;
+        }
         // Safe to cancel: the state of a read is in the stream, not in the future.
-        let read = ready!(pin!(self.0.read_chunk(usize::MAX, true)).poll(cx));
-        Poll::Ready(
-            read.map(|chunk| chunk.map(|chunk| chunk.bytes))
-                .map_err(read_error),
-        )
+        let read = ready!(pin!(self.stream.read_chunk(most, true)).poll(cx)).map_err(read_error)?;
+        match &read {
+            Some(chunk) => self.meter.spend(chunk.bytes.len()),
+            None => {
+                self.ended = true;
+                self.meter.end();
+            }
+        }
+        Poll::Ready(Ok(read.map(|chunk| chunk.bytes)))
     }
 
     fn stop_sending(&mut self, code: u64) {
         // An error says that it has ended already.
-        let _ = self.0.stop(VarInt::from_u64(code).unwrap_or(VarInt::MAX));
+        let _ = self.stream.stop(VarInt::from_u64(code).unwrap_or(VarInt::MAX));
     }
 
     fn recv_id(&self) -> StreamId {
-        stream_id(self.0.id())
+        stream_id(self.stream.id())
     }
 }
 
@@ -288,12 +334,9 @@ impl quic::BidiStream<Bytes> for Bidi {
     }
 }
 
-fn stream_number(id: quinn::StreamId) -> u64 {
-    VarInt::from(id).into_inner()
-}
-
 fn stream_id(id: quinn::StreamId) -> StreamId {
-    StreamId::try_from(stream_number(id)).expect("QUIC's ids have at most 62 bits, as h3's may have")
+    StreamId::try_from(VarInt::from(id).into_inner())
+        .expect("QUIC's ids have at most 62 bits, as h3's may have")
 }
 
 fn connection_error(error: quinn::ConnectionError) -> ConnectionErrorIncoming {

@@ -9,13 +9,15 @@ pub struct DoorLimits {
     pub connections: usize,
     /// Requests under way at once on one HTTP/2 or HTTP/3 connection.
     pub streams: u32,
-    /// The headers of one request, in bytes, at least 8192; more is 431.
+    /// The headers of one request, in bytes, at least 8192; more is 431, or the end of the stream.
     pub header_bytes: u32,
-    /// A handshake, and the headers of a request, must be complete within this time.
+    /// A handshake, and the headers of a request once they have begun, must be complete within this time. (An HTTP/2 connection
+    /// whose headers do not come counts as idle.)
     pub header_read: Duration,
     /// A connection without a request is closed after this time.
     pub idle: Duration,
-    /// A client that takes nothing of a ready answer for this time is cut off; so is one that answers no probe.
+    /// A client that takes nothing of a ready answer for this time is cut off (over HTTP/2 and HTTP/3 only that answer is); so is
+    /// one that answers no probe.
     pub stall: Duration,
     /// How long requests under way may go on after shutdown began.
     pub drain: Duration,
@@ -38,7 +40,8 @@ impl Default for DoorLimits {
 impl DoorLimits {
     /// How often a connection looks at its own limits.
     pub(super) fn check_interval(&self) -> Duration {
-        (self.idle.min(self.stall) / 4).clamp(Duration::from_millis(10), Duration::from_secs(5))
+        (self.idle.min(self.stall).min(self.header_read) / 4)
+            .clamp(Duration::from_millis(10), Duration::from_secs(5))
     }
 
     /// How often a silent peer is probed.

@@ -2,8 +2,11 @@
 
 mod h3;
 mod h3_quic;
+mod heard;
 mod limits;
+mod meter;
 mod occupancy;
+mod sliced;
 mod tcp;
 mod tls;
 
@@ -22,6 +25,7 @@ use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt;
 
 pub use limits::DoorLimits;
+use sliced::Sliced;
 pub use tls::{Tls, TlsError};
 
 /// How often a free port is looked for that TCP and UDP can share.
@@ -78,10 +82,16 @@ pub enum BindError {
     Tls(#[from] TlsError),
 }
 
-/// A listener ended that must not: its task panicked.
+/// A listener ended that must not.
 #[derive(Debug, thiserror::Error)]
-#[error("a listener ended unexpectedly: {0}")]
-pub struct ServeError(#[from] tokio::task::JoinError);
+pub enum ServeError {
+    /// Its task panicked.
+    #[error("a listener failed: {0}")]
+    Panicked(#[from] tokio::task::JoinError),
+    /// It can take no more connections: its socket is gone.
+    #[error("a listener ended unexpectedly: its socket can no longer be used")]
+    Lost,
+}
 
 /// How a shutdown went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,11 +214,12 @@ pub async fn serve(
     tokio::select! {
         biased;
         () = shutdown => {}
-        // Listeners end only when told to: this one panicked.
-        Some(Err(error)) = listeners.join_next() => return Err(error.into()),
+        // Listeners end only when told to.
+        Some(ended) = listeners.join_next() => return Err(ended.map_or_else(ServeError::from, |_| ServeError::Lost)),
     }
     stop.send_replace(true);
     let mut cut = 0;
+    // Each ends soon after `limits.drain`: see `drain`.
     while let Some(ended) = listeners.join_next().await {
         cut += ended?;
     }
@@ -247,7 +258,7 @@ impl Hall {
                 .headers_mut()
                 .insert(http::header::ALT_SVC, value.clone());
         }
-        response
+        response.map(|body| Body::new(Sliced::new(body)))
     }
 }
 
@@ -262,4 +273,31 @@ async fn drain(mut connections: JoinSet<()>, limits: &DoorLimits) -> usize {
         }
     }
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    /// A door that can take no more connections is an error, and no silence: `Alt-Svc` would go on naming it.
+    #[tokio::test]
+    async fn a_listener_that_is_lost_is_told() {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let tls = Tls::from_pem(
+            made.cert.pem().as_bytes(),
+            made.signing_key.serialize_pem().as_bytes(),
+        );
+        let config = DoorsConfig {
+            secure: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+            tls: Some(tls.unwrap()),
+            ..DoorsConfig::default()
+        };
+        let doors = Doors::bind(config).await.unwrap();
+        let endpoint = doors.secure.as_ref().unwrap().endpoint.clone();
+        endpoint.close(0_u32.into(), b"");
+        let served = serve(doors, Router::new(), pending()).await;
+        assert!(matches!(served, Err(ServeError::Lost)), "{served:?}");
+    }
 }

@@ -10,17 +10,19 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request;
 use hyper::body::Incoming;
-use hyper::rt::{Executor, Read, Write};
+use hyper::rt::Executor;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::heard::Heard;
 use super::occupancy::{Placed, Shared, Verdict};
 use super::{DoorLimits, Hall, drain};
 
@@ -55,7 +57,7 @@ async fn next(listener: &TcpListener, hall: &mut Hall, connections: &mut JoinSet
     let places = Arc::clone(&hall.connections);
     let accept = async {
         let (stream, peer) = listener.accept().await?;
-        // While this one waits for its place, the others wait in the backlog.
+        // While this one waits for its place, the others wait in the backlog. One comes free: every connection ends by its limits.
         let permit = places.acquire_owned().await.map_err(std::io::Error::other)?;
         Ok((stream, peer, permit))
     };
@@ -82,10 +84,10 @@ async fn connection(
         tracing::debug!(%peer, %error, "cannot set the options of a connection");
     }
     let Some(tls) = tls else {
-        return http(TokioIo::new(stream), peer, hall).await;
+        return http(stream, peer, hall).await;
     };
     match timeout(hall.limits.header_read, tls.accept(stream)).await {
-        Ok(Ok(stream)) => http(TokioIo::new(stream), peer, hall).await,
+        Ok(Ok(stream)) => http(stream, peer, hall).await,
         Ok(Err(error)) => tracing::debug!(%peer, %error, "the TLS handshake failed"),
         Err(_) => tracing::debug!(%peer, "the TLS handshake was not done in time"),
     }
@@ -103,19 +105,21 @@ fn prepare(stream: &TcpStream, limits: &DoorLimits) -> std::io::Result<()> {
 }
 
 /// Speaks HTTP on one connection until it ends, breaks a limit, or the doors have closed and it is done.
-async fn http<I: Read + Write + Unpin + Send + 'static>(io: I, peer: SocketAddr, mut hall: Hall) {
+async fn http<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(io: I, peer: SocketAddr, mut hall: Hall) {
     let occupancy = Shared::new(Instant::now());
     let service = {
         let (hall, occupancy) = (hall.clone(), occupancy.clone());
         service_fn(move |request: Request<Incoming>| {
-            let (hall, place) = (hall.clone(), occupancy.enter());
+            let (hall, occupancy) = (hall.clone(), occupancy.clone());
             async move {
+                let place = occupancy.enter(CUT.try_with(Arc::clone).ok());
                 let response = hall.answer(request.map(Body::new), peer).await;
                 Ok::<_, Infallible>(response.map(|body| Placed::new(body, place)))
             }
         })
     };
     let builder = builder(&hall.limits);
+    let io = TokioIo::new(Heard::new(io, occupancy.clone()));
     let mut serving = pin!(builder.serve_connection(io, service));
     let mut check = interval(hall.limits.check_interval());
     let mut closing = false;
@@ -134,6 +138,10 @@ async fn http<I: Read + Write + Unpin + Send + 'static>(io: I, peer: SocketAddr,
             }
             now = check.tick() => match occupancy.lock().verdict(now, &hall.limits) {
                 Verdict::Keep => {}
+                Verdict::Late => {
+                    tracing::debug!(%peer, "the headers of a request were not there in time");
+                    return;
+                }
                 Verdict::Stalled => {
                     tracing::debug!(%peer, "a client takes nothing of its answer: cut off");
                     return;
@@ -157,7 +165,8 @@ fn builder(limits: &DoorLimits) -> auto::Builder<Streams> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_read)
+        // Its clock would run between requests too, and close what may be idle for longer: `Heard` keeps the time.
+        .header_read_timeout(None)
         .max_buf_size(header_bytes);
     builder
         .http2()
@@ -170,14 +179,28 @@ fn builder(limits: &DoorLimits) -> auto::Builder<Streams> {
     builder
 }
 
+tokio::task_local! {
+    /// Ends the HTTP/2 stream that is being served. HTTP/1.1 serves in the task of its connection, and has none.
+    static CUT: Arc<Notify>;
+}
+
 /// Runs the HTTP/2 streams of one connection, and ends them with it.
 #[derive(Clone, Default)]
 struct Streams(Arc<Mutex<JoinSet<()>>>);
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
+        let cut = Arc::new(Notify::new());
+        let serving = CUT.scope(Arc::clone(&cut), stream);
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while streams.try_join_next().is_some() {}
-        streams.spawn(stream);
+        streams.spawn(async move {
+            tokio::select! {
+                biased;
+                // Dropped before its end, it is reset; its neighbours go on.
+                () = cut.notified() => tracing::debug!("a client takes nothing of an answer: cut off"),
+                () = serving => {}
+            }
+        });
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Common {
     pub(crate) stream: bool,
     pub(crate) include_usage: bool,
     pub(crate) timeout: Duration,
-    max_tokens: Option<u32>,
+    pub(crate) max_tokens: Option<u32>,
     sampling: Sampling,
     stop: Vec<String>,
     ignore_eos: bool,
@@ -122,10 +122,10 @@ fn include_usage(fields: &mut Fields<'_>, stream: bool) -> Result<bool, ApiError
 }
 
 fn timeout(fields: &mut Fields<'_>, limits: &Limits) -> Result<Duration, ApiError> {
-    let Some(seconds) = fields.opt::<f64>("timeout")? else {
+    let Some(seconds) = fields.opt::<Number>("timeout")? else {
         return Ok(limits.default_timeout);
     };
-    match Duration::try_from_secs_f64(seconds) {
+    match Duration::try_from_secs_f64(seconds.as_f64().unwrap_or(f64::INFINITY)) {
         Ok(timeout) if !timeout.is_zero() && timeout <= limits.max_timeout => Ok(timeout),
         _ => {
             let max_s = limits.max_timeout.as_secs_f64();
@@ -185,10 +185,10 @@ fn seed(fields: &mut Fields<'_>) -> Result<Option<u64>, ApiError> {
 }
 
 fn stop(fields: &mut Fields<'_>, limits: &Limits) -> Result<Vec<String>, ApiError> {
-    let stop = match fields.opt::<Stop>("stop")? {
-        None => Vec::new(),
-        Some(Stop::One(one)) => vec![one],
-        Some(Stop::Many(many)) => many,
+    let (stop, listed) = match fields.opt::<Stop>("stop")? {
+        None => (Vec::new(), false),
+        Some(Stop::One(one)) => (vec![one], false),
+        Some(Stop::Many(many)) => (many, true),
     };
     if stop.len() > limits.stop_strings {
         let message = format!(
@@ -198,13 +198,15 @@ fn stop(fields: &mut Fields<'_>, limits: &Limits) -> Result<Vec<String>, ApiErro
         );
         return Err(ApiError::invalid("stop", message));
     }
-    match stop
-        .iter()
-        .position(|one| one.is_empty() || one.len() > NAME_BYTES)
-    {
+    let wrong = |one: &String| one.is_empty() || one.len() > NAME_BYTES;
+    match stop.iter().position(wrong) {
         None => Ok(stop),
         Some(at) => Err(ApiError::invalid(
-            format!("stop[{at}]"),
+            if listed {
+                format!("stop[{at}]")
+            } else {
+                "stop".to_owned()
+            },
             format!("a stop string must have from 1 to {NAME_BYTES} bytes"),
         )),
     }

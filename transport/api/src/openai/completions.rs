@@ -7,8 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use http::Request;
-use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Unexpected, Visitor};
 
 use super::common::{Caller, Common, to_u32};
 use super::error::ApiError;
@@ -26,14 +25,18 @@ pub(crate) async fn completions(
     serve::<Completion>(&door, request, parse).await
 }
 
+/// What OpenAI's completions generate where the client does not say how much.
+const DEFAULT_MAX_TOKENS: u32 = 16;
+
 fn parse(body: &[u8], caller: &Caller, limits: &Limits) -> Result<Job, ApiError> {
     let mut fields = Fields::parse(body)?;
-    let common = Common::take(&mut fields, limits)?;
+    let mut common = Common::take(&mut fields, limits)?;
+    common.max_tokens.get_or_insert(DEFAULT_MAX_TOKENS);
     let prompts = prompts(&mut fields, &common, limits)?;
     let logprobs = to_u32(fields.whole("logprobs", 0..=20)?).and_then(|top| u8::try_from(top).ok());
     let echoes = echoes(&mut fields, &prompts, logprobs.is_some())?;
     fields.absent("suffix", &[], "text cannot be filled in between: leave it out")?;
-    best_of(&mut fields, &common)?;
+    best_of(&mut fields, &common, limits)?;
     fields.finish()?;
     let requests = prompts
         .into_iter()
@@ -46,9 +49,9 @@ fn parse(body: &[u8], caller: &Caller, limits: &Limits) -> Result<Job, ApiError>
     })
 }
 
-fn best_of(fields: &mut Fields<'_>, common: &Common) -> Result<(), ApiError> {
-    match fields.opt::<u32>("best_of")? {
-        Some(best_of) if best_of != common.n => Err(ApiError::invalid(
+fn best_of(fields: &mut Fields<'_>, common: &Common, limits: &Limits) -> Result<(), ApiError> {
+    match fields.whole("best_of", 1..=i64::from(limits.choices))? {
+        Some(best_of) if best_of != i64::from(common.n) => Err(ApiError::invalid(
             "best_of",
             format!("`best_of` is {best_of}: answers are not ranked here, leave it out or make it `n`"),
         )),
@@ -110,17 +113,30 @@ fn prompts(fields: &mut Fields<'_>, common: &Common, limits: &Limits) -> Result<
 struct Prompts(Vec<Prompt>);
 
 /// An element of the outer list.
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum Element {
     Text(String),
     Token(u32),
     Tokens(Vec<u32>),
 }
 
+/// A token id; whether the model has it, only the model knows.
+struct TokenId(u32);
+
 impl<'de> Deserialize<'de> for Prompts {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         json.deserialize_any(PromptsVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Element {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(ElementVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for TokenId {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(TokenIdVisitor)
     }
 }
 
@@ -138,26 +154,65 @@ impl<'de> Visitor<'de> for PromptsVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Prompts, A::Error> {
-        let mixed =
-            || A::Error::custom("a list of prompts must hold one kind: all strings, or all token ids");
-        let mut prompts = Vec::new();
-        let mut tokens = Vec::new();
+        let (mut texts, mut tokens, mut lists) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(element) = list.next_element()? {
             match element {
+                Element::Text(text) => texts.push(Prompt::Text(text)),
                 Element::Token(token) => tokens.push(token),
-                Element::Text(text) => prompts.push(Prompt::Text(text)),
-                Element::Tokens(tokens) => prompts.push(Prompt::Tokens(tokens)),
+                Element::Tokens(tokens) => lists.push(Prompt::Tokens(tokens)),
             }
         }
-        let texts = prompts
-            .iter()
-            .filter(|prompt| matches!(prompt, Prompt::Text(_)))
-            .count();
-        match (prompts.is_empty(), tokens.is_empty()) {
-            (true, false) => Ok(Prompts(vec![Prompt::Tokens(tokens)])),
-            (false, false) => Err(mixed()),
-            (_, true) if texts == 0 || texts == prompts.len() => Ok(Prompts(prompts)),
-            (_, true) => Err(mixed()),
+        match (texts.is_empty(), tokens.is_empty(), lists.is_empty()) {
+            (_, true, true) => Ok(Prompts(texts)),
+            (true, false, true) => Ok(Prompts(vec![Prompt::Tokens(tokens)])),
+            (true, true, false) => Ok(Prompts(lists)),
+            _ => Err(A::Error::custom(
+                "a list of prompts must hold one kind: all strings, all token ids, or all lists of token ids",
+            )),
         }
+    }
+}
+
+struct ElementVisitor;
+
+impl<'de> Visitor<'de> for ElementVisitor {
+    type Value = Element;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string, a token id (a whole number from 0 to 4294967295), or a list of token ids")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Element, E> {
+        Ok(Element::Text(text.to_owned()))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Element, E> {
+        TokenIdVisitor
+            .visit_u64(number)
+            .map(|TokenId(token)| Element::Token(token))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Element, A::Error> {
+        let mut tokens = Vec::new();
+        while let Some(TokenId(token)) = list.next_element()? {
+            tokens.push(token);
+        }
+        Ok(Element::Tokens(tokens))
+    }
+}
+
+struct TokenIdVisitor;
+
+impl Visitor<'_> for TokenIdVisitor {
+    type Value = TokenId;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a token id: a whole number from 0 to 4294967295")
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<TokenId, E> {
+        u32::try_from(number)
+            .map(TokenId)
+            .map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
     }
 }

@@ -96,6 +96,10 @@ impl Feed {
     /// Waits for the next step; `None` if there was none by `quiet_at`. Always resolves by the deadline.
     pub(crate) async fn next(&mut self, quiet_at: Option<Instant>) -> Option<Step> {
         let deadline = self.deadline;
+        // What is ready is not looked at any more: a client that reads slowly, or a service that never stops, ends here too.
+        if Instant::now() >= deadline {
+            return Some(self.fail(FailureKind::Expired, "the request's deadline passed"));
+        }
         let until = quiet_at.map_or(deadline, |at| at.min(deadline));
         match timeout_at(until, poll_fn(|cx| self.poll_step(cx))).await {
             Ok(step) => Some(step),
@@ -183,7 +187,8 @@ impl Feed {
         })
     }
 
-    fn end(&mut self) {
+    /// Ends the generations: nothing comes after this.
+    pub(crate) fn end(&mut self) {
         self.parts.clear();
         self.ended = true;
     }
@@ -198,7 +203,7 @@ impl Part {
 impl Drop for Feed {
     fn drop(&mut self) {
         if !self.ended {
-            tracing::info!(request_id = %self.request_id, status = 499, "the client left before the end");
+            tracing::info!(request_id = %self.request_id, status = 499, "an answer was broken off: its client left or was too slow, or the doors closed");
         }
     }
 }

@@ -4,63 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
 use serde_json::value::RawValue;
 
 use super::error::ApiError;
-use crate::limits::Limits;
-
-/// Reads a whole JSON body within the limits of size and of time.
-pub(crate) async fn read_body(
-    headers: &HeaderMap,
-    body: axum::body::Body,
-    limits: &Limits,
-) -> Result<Bytes, ApiError> {
-    check_content_type(headers)?;
-    let reading = Limited::new(body, limits.body_bytes).collect();
-    match tokio::time::timeout(limits.body_read_timeout, reading).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "invalid_request_error",
-            Some("request_too_large"),
-            format!("the request's body is larger than {} bytes", limits.body_bytes),
-        )),
-        Ok(Err(error)) => Err(ApiError::bad_request(format!(
-            "the request's body broke off: {error}"
-        ))),
-        Err(_) => Err(ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "timeout_error",
-            Some("body_timeout"),
-            format!(
-                "the request's body did not arrive within {} s",
-                limits.body_read_timeout.as_secs()
-            ),
-        )),
-    }
-}
-
-fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    let given = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or("");
-    let essence = given.split(';').next().unwrap_or("").trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        return Ok(());
-    }
-    // A form's type is what a web page may send to any address without asking: refusing it keeps pages out.
-    Err(ApiError::new(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "invalid_request_error",
-        Some("unsupported_media_type"),
-        format!("the content type is `{given}`: send JSON with `Content-Type: application/json`"),
-    ))
-}
 
 /// The top-level fields of a request that have not been looked at yet.
 pub(crate) struct Fields<'a> {
@@ -107,19 +55,26 @@ impl<'a> Fields<'a> {
 
     /// Takes a whole number within a range.
     pub(crate) fn whole(&mut self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, ApiError> {
-        let value = self.opt::<i64>(name)?;
-        match value {
-            Some(value) if !range.contains(&value) => Err(out_of_range(name, &value, &range)),
-            value => Ok(value),
+        let Some(number) = self.opt::<Number>(name)? else {
+            return Ok(None);
+        };
+        match whole(&number).filter(|value| range.contains(value)) {
+            Some(value) => Ok(Some(value)),
+            None => Err(wrong_number(name, &number, "a whole number ", &range)),
         }
     }
 
     /// Takes a number within a range.
     pub(crate) fn number(&mut self, name: &str, range: RangeInclusive<f32>) -> Result<Option<f32>, ApiError> {
-        let value = self.opt::<f32>(name)?;
-        match value {
-            Some(value) if !range.contains(&value) => Err(out_of_range(name, &value, &range)),
-            value => Ok(value),
+        let Some(number) = self.opt::<Number>(name)? else {
+            return Ok(None);
+        };
+        // To the nearest: beyond the range of the type it is infinite, and refused.
+        #[allow(clippy::cast_possible_truncation)]
+        let value = number.as_f64().map(|value| value as f32);
+        match value.filter(|value| range.contains(value)) {
+            Some(value) => Ok(Some(value)),
+            None => Err(wrong_number(name, &number, "", &range)),
         }
     }
 
@@ -162,9 +117,24 @@ impl<'a> Fields<'a> {
 /// JSON that asks for nothing.
 const NOTHING: [&str; 5] = ["null", "[]", "{}", "false", "\"\""];
 
-fn out_of_range<T: fmt::Display>(name: &str, value: &T, range: &RangeInclusive<T>) -> ApiError {
+/// The number, where it is a whole one: some clients write every number with a point.
+fn whole(number: &Number) -> Option<i64> {
+    // Up to here a float tells every whole number from the next.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    #[allow(clippy::cast_possible_truncation)]
+    let rounded = |value: f64| (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64);
+    number.as_i64().or_else(|| number.as_f64().and_then(rounded))
+}
+
+/// Says the number as the client wrote it.
+fn wrong_number<T: fmt::Display>(
+    name: &str,
+    number: &Number,
+    kind: &str,
+    range: &RangeInclusive<T>,
+) -> ApiError {
     let message = format!(
-        "`{name}` is {value}: it must be from {} to {}",
+        "`{name}` is {number}: it must be {kind}from {} to {}",
         range.start(),
         range.end()
     );

@@ -13,13 +13,12 @@ use super::answer::Answer;
 use super::common::{Caller, Common};
 use super::error::ApiError;
 use super::feed::{Feed, Step};
-use super::fields::read_body;
 use super::shape::Shape;
-use super::{sse, whole};
+use super::{body, sse, whole};
 use crate::ids::RequestId;
 use crate::limits::Limits;
 use crate::router::Door;
-use crate::submit::GenerateRequest;
+use crate::submit::{GenerateRequest, SubmitError};
 
 const X_INNKEEPER_ROOM: HeaderName = HeaderName::from_static("x-innkeeper-room");
 
@@ -42,21 +41,21 @@ pub(crate) async fn serve<S: Shape>(
 ) -> Result<Response, ApiError> {
     let permit = permit(door)?;
     let (parts, body) = request.into_parts();
-    let body = read_body(&parts.headers, body, &door.limits).await?;
+    let held = body::read(&parts.headers, body, door).await?;
     let caller = caller(&parts);
     let Job {
         common,
         requests,
         echoes,
-    } = parse(&body, &caller, &door.limits)?;
-    drop(body);
+    } = parse(&held.bytes, &caller, &door.limits)?;
+    drop(held);
     let answer = Answer::<S>::new(&common, requests.len(), echoes);
-    let mut feed = start(door, &caller, &common, requests, permit).await?;
+    let mut feed = start::<S>(door, &caller, &common, requests, permit).await?;
     let rooms = feed.rooms();
     let mut response = match feed.next(None).await {
         Some(Step::Failed(failure)) => ApiError::from(failure).into_response(),
         first if common.stream => sse::respond(feed, answer, first, door.limits.keep_alive),
-        first => match whole::collect(feed, answer, first).await {
+        first => match whole::collect(feed, answer, first, door.limits.answer_bytes).await {
             Ok(response) => response,
             Err(error) => error.into_response(),
         },
@@ -97,7 +96,7 @@ fn text_header(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 /// Submits every prompt, by the request's deadline; one refusal withdraws the others.
-async fn start(
+async fn start<S: Shape>(
     door: &Door,
     caller: &Caller,
     common: &Common,
@@ -108,7 +107,7 @@ async fn start(
     let submitting = try_join_all(requests.into_iter().map(|request| door.submit.submit(request)));
     match timeout_at(deadline, submitting).await {
         Ok(generations) => Ok(Feed::new(
-            generations?,
+            generations.map_err(refused::<S>)?,
             common.n,
             deadline,
             caller.request_id.clone(),
@@ -118,5 +117,15 @@ async fn start(
             "the request's deadline passed before it could be started",
             Some("queued".to_owned()),
         )),
+    }
+}
+
+/// Only here is it known in which field the prompt came.
+fn refused<S: Shape>(error: SubmitError) -> ApiError {
+    let param = matches!(error, SubmitError::PromptTooLong { .. }).then(|| S::PROMPT.to_owned());
+    let error = ApiError::from(error);
+    ApiError {
+        param: param.or(error.param),
+        ..error
     }
 }

@@ -1,6 +1,7 @@
 //! OpenAI's API: its requests, its answers, its errors.
 
 mod answer;
+mod body;
 mod chat;
 mod common;
 mod completions;

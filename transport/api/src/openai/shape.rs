@@ -11,6 +11,8 @@ const LEAST_LOGPROB: f32 = -9999.0;
 
 /// The shape of an answer: what a choice looks like, as a piece of a stream and whole.
 pub(crate) trait Shape: Send + 'static {
+    /// The field of the request that holds the prompt.
+    const PROMPT: &'static str;
     /// What the ids of answers begin with.
     const ID_PREFIX: &'static str;
     /// `object` of a piece.
@@ -152,6 +154,7 @@ fn chat_logprobs(tokens: Option<&[TokenLogprob]>) -> Option<ChatLogprobs> {
 }
 
 impl Shape for Chat {
+    const PROMPT: &'static str = "messages";
     const ID_PREFIX: &'static str = "chatcmpl-";
     const PIECE: &'static str = "chat.completion.chunk";
     const WHOLE: &'static str = "chat.completion";
@@ -252,6 +255,7 @@ fn legacy_logprobs(tokens: Option<&[TokenLogprob]>, mut offset: usize) -> Option
 }
 
 impl Shape for Completion {
+    const PROMPT: &'static str = "prompt";
     const ID_PREFIX: &'static str = "cmpl-";
     const PIECE: &'static str = "text_completion";
     const WHOLE: &'static str = "text_completion";

@@ -69,11 +69,12 @@ impl<S: Shape> Events<S> {
             return None;
         }
         let mut out = String::new();
+        let quiet_at = Instant::now() + self.keep_alive;
         // A step may say nothing yet: half a character, or text that may become a stop string.
         while out.is_empty() {
             let step = match self.first.take() {
                 Some(first) => first,
-                None => match self.feed.next(Some(Instant::now() + self.keep_alive)).await {
+                None => match self.feed.next(Some(quiet_at)).await {
                     Some(step) => step,
                     None => return Some(Bytes::from_static(b": still here\n\n")),
                 },

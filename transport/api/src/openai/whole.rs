@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::error::ApiError;
 use super::feed::{Feed, Step};
 use super::shape::Shape;
-use crate::submit::{FinishReason, TokenLogprob};
+use crate::submit::{FinishReason, TokenLogprob, TopLogprob};
 
 #[derive(Default)]
 struct Collected {
@@ -16,11 +16,12 @@ struct Collected {
     finish: Option<FinishReason>,
 }
 
-/// Waits for the end of every continuation; the first failure is the answer.
+/// Waits for the end of every continuation; the first failure is the answer. Holds at most `most_bytes`.
 pub(crate) async fn collect<S: Shape>(
     mut feed: Feed,
     mut answer: Answer<S>,
     first: Option<Step>,
+    most_bytes: usize,
 ) -> Result<Response, ApiError> {
     let mut all: Vec<Collected> = (0..answer.len())
         .map(|index| Collected {
@@ -29,6 +30,7 @@ pub(crate) async fn collect<S: Shape>(
         })
         .collect();
     let mut next = first;
+    let mut bytes = 0;
     loop {
         match next {
             Some(Step::Text {
@@ -36,6 +38,11 @@ pub(crate) async fn collect<S: Shape>(
                 text,
                 logprobs,
             }) => {
+                bytes += text.len() + logprobs.iter().map(footprint).sum::<usize>();
+                if bytes > most_bytes {
+                    feed.end();
+                    return Err(too_large(most_bytes));
+                }
                 if let Some(one) = all.get_mut(index as usize) {
                     one.text.push_str(&text);
                     one.logprobs.extend(logprobs);
@@ -72,4 +79,21 @@ fn choice<S: Shape>(index: u32, one: Collected) -> S::Choice {
         logprobs,
         one.finish.unwrap_or(FinishReason::Length),
     )
+}
+
+/// What a token takes up in memory: far more than its text, where its alternatives were asked for.
+fn footprint(token: &TokenLogprob) -> usize {
+    let top = |top: &TopLogprob| size_of_val(top) + top.token.len() + top.bytes.len();
+    size_of_val(token) + token.token.len() + token.bytes.len() + token.top.iter().map(top).sum::<usize>()
+}
+
+fn too_large(most_bytes: usize) -> ApiError {
+    let message = format!(
+        "the answer is larger than the {most_bytes} bytes that are held for one: use `stream: true`, or ask for fewer tokens, \
+         choices or log probabilities"
+    );
+    ApiError {
+        code: Some("answer_too_large"),
+        ..ApiError::invalid("stream", message)
+    }
 }

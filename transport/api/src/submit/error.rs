@@ -13,10 +13,9 @@ pub enum SubmitError {
         /// What is wrong, and what would be right.
         message: String,
     },
-    /// 400 with the code `context_length_exceeded`.
+    /// 400 with the code `context_length_exceeded`, naming the field the prompt came in.
     #[error(
-        "the prompt has {prompt_tokens} tokens and the model's context is {context_tokens}: \
-         shorten the prompt or ask for fewer tokens"
+        "the prompt has {prompt_tokens} tokens and the model's context is {context_tokens}, answer included: shorten the prompt"
     )]
     PromptTooLong {
         /// Tokens of the prompt.

@@ -15,7 +15,8 @@ pub struct GenerateRequest {
     pub prompt: Prompt,
     /// How many continuations, each with its own room: at least 1. Event indices are `0..n`.
     pub n: u32,
-    /// At most this many tokens for each continuation, at least 1. `None`: up to the end of the context.
+    /// At most this many tokens for each continuation, at least 1. `None`: up to the end of the context; completions that
+    /// say nothing ask for 16, as OpenAI's do.
     pub max_tokens: Option<u32>,
     /// How to choose tokens.
     pub sampling: Sampling,

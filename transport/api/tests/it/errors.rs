@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::{DoorLimits, FailureKind, Limits, Readiness, SubmitError};
+use api::{FailureKind, Limits, Readiness, SubmitError};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ async fn refusals() {
     refusal(
         long,
         expected(400, "invalid_request_error", code, None),
-        Value::Null,
+        json!("messages"),
     )
     .await;
     let unknown = SubmitError::UnknownModel {
@@ -129,6 +129,21 @@ async fn refusals() {
         json!("queued"),
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_prompt_too_long_is_named_by_its_field() {
+    let long = SubmitError::PromptTooLong {
+        prompt_tokens: 9000,
+        context_tokens: 8192,
+    };
+    let server = Server::start(MockSubmit::new(move |_| Act::Refuse(long.clone()))).await;
+    let body = json!({"model": "m", "prompt": "x"});
+    let error = server.post("/v1/completions", &body).await.json().await["error"].take();
+    assert_eq!(
+        (&error["param"], &error["code"]),
+        (&json!("prompt"), &json!("context_length_exceeded"))
+    );
 }
 
 #[tokio::test]
@@ -201,7 +216,7 @@ async fn the_deadline_holds_whatever_the_service_does() {
     };
     for act in [|| Act::Ponder, || Act::Hang(Vec::new())] {
         let mock = MockSubmit::new(move |_| act());
-        let server = Server::with(mock, limits.clone(), DoorLimits::default()).await;
+        let server = Server::limited(mock, limits.clone()).await;
         for stream in [false, true] {
             let body = json!({"model": "m", "prompt": "x", "stream": stream, "timeout": 0.05});
             let answer = server.post("/v1/completions", &body).await;

@@ -91,6 +91,88 @@ async fn every_field_arrives() {
     }
 }
 
+/// The message says what was given and what would be right.
+async fn explains(path: &str, more: Value, words: &[&str]) {
+    let (status, answer, _) = post(path, with(path, &more)).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{more} gave {answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    for word in words {
+        assert!(message.contains(word), "{more}: {message}");
+    }
+    assert!(message.len() < 200, "{message}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_explained() {
+    let range = "from 0 to 4294967295";
+    explains(
+        COMPLETIONS,
+        json!({"prompt": [-1]}),
+        &["`prompt[0]`", "-1", "token id", range],
+    )
+    .await;
+    explains(
+        COMPLETIONS,
+        json!({"prompt": [1, 5_000_000_000_u64]}),
+        &["`prompt[1]`", "5000000000", range],
+    )
+    .await;
+    explains(
+        COMPLETIONS,
+        json!({"prompt": [1.5]}),
+        &["`prompt[0]`", "1.5", range],
+    )
+    .await;
+    explains(
+        COMPLETIONS,
+        json!({"prompt": [[1, -2]]}),
+        &["`prompt[0][1]`", "-2", range],
+    )
+    .await;
+    explains(
+        COMPLETIONS,
+        json!({"prompt": [[1], 2]}),
+        &["`prompt`", "one kind"],
+    )
+    .await;
+    explains(
+        CHAT,
+        json!({"temperature": 1e300}),
+        &["`temperature` is 1e+300", "from 0 to 2"],
+    )
+    .await;
+    explains(
+        CHAT,
+        json!({"n": 1.5}),
+        &["`n` is 1.5", "a whole number from 1 to 128"],
+    )
+    .await;
+    explains(CHAT, json!({"max_tokens": -1}), &["`max_tokens` is -1", "from 1"]).await;
+    explains(CHAT, json!({"logprobs": 5}), &["`logprobs`", "a boolean"]).await;
+    explains(COMPLETIONS, json!({"logprobs": true}), &["`logprobs`", "number"]).await;
+    explains(
+        COMPLETIONS,
+        json!({"best_of": -1}),
+        &["`best_of` is -1", "from 1 to 128"],
+    )
+    .await;
+}
+
+/// As OpenAI's do: a chat goes on until it is done, a completion for 16 tokens.
+#[tokio::test]
+async fn how_much_is_generated_by_default() {
+    assert_eq!(takes(CHAT, json!({})).await.max_tokens, None);
+    assert_eq!(takes(COMPLETIONS, json!({})).await.max_tokens, Some(16));
+    assert_eq!(
+        takes(COMPLETIONS, json!({"max_tokens": null})).await.max_tokens,
+        Some(16)
+    );
+    assert_eq!(
+        takes(COMPLETIONS, json!({"max_tokens": 40})).await.max_tokens,
+        Some(40)
+    );
+}
+
 #[tokio::test]
 async fn absent_fields_have_defaults() {
     for more in [
@@ -127,6 +209,7 @@ async fn spellings_of_the_same() {
         Some(9)
     );
     assert_eq!(takes(CHAT, json!({"stop": "x"})).await.stop, ["x"]);
+    assert_eq!(takes(CHAT, json!({"max_tokens": 9.0})).await.max_tokens, Some(9));
     assert_eq!(takes(CHAT, json!({"top_k": -1})).await.sampling.top_k, Some(0));
     assert_eq!(
         takes(CHAT, json!({"seed": -1})).await.sampling.seed,
@@ -250,6 +333,19 @@ async fn range(name: &str, good: Value, bad: Value) {
 }
 
 #[tokio::test]
+async fn a_timeout_out_of_range_is_repeated_as_it_came_and_the_range_told() {
+    let body = r#"{"model": "m", "prompt": "hi", "timeout": 1e300}"#;
+    let (_, answer, _) = post(COMPLETIONS, body.to_owned()).await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    let range = ": it must be seconds, above 0 and at most 3600";
+    assert!(
+        message.starts_with("`timeout` is 1e") && message.ends_with(range),
+        "{message}"
+    );
+    assert!(message.len() < 80, "{message}");
+}
+
+#[tokio::test]
 async fn ranges_of_lengths_and_counts() {
     range("n", json!([1, 128]), json!([0, 129, -1, 1.5, "1"])).await;
     range("max_tokens", json!([1]), json!([0, -5, 5_000_000_000_u64])).await;
@@ -303,6 +399,7 @@ async fn fields_that_do_not_go_together() {
     refuses(COMPLETIONS, json!({"best_of": 2}), "best_of").await;
     refuses(COMPLETIONS, json!({"suffix": "x"}), "suffix").await;
     refuses(COMPLETIONS, json!({"stop": [""]}), "stop[0]").await;
+    refuses(COMPLETIONS, json!({"stop": ""}), "stop").await;
     refuses(
         CHAT,
         json!({"stream": true, "stream_options": {"surprise": 1}}),

@@ -34,6 +34,16 @@ impl Server {
         Self::with(mock, Limits::default(), DoorLimits::default()).await
     }
 
+    /// With other limits on requests.
+    pub async fn limited(mock: Arc<MockSubmit>, limits: Limits) -> Self {
+        Self::with(mock, limits, DoorLimits::default()).await
+    }
+
+    /// With other limits on connections.
+    pub async fn behind(mock: Arc<MockSubmit>, doors: DoorLimits) -> Self {
+        Self::with(mock, Limits::default(), doors).await
+    }
+
     pub async fn with(mock: Arc<MockSubmit>, limits: Limits, doors: DoorLimits) -> Self {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let cert_pem = made.cert.pem();
@@ -79,6 +89,24 @@ impl Server {
     }
 
     async fn tls(&self, alpn: &[u8]) -> tokio_rustls::client::TlsStream<TcpStream> {
+        let stream = TcpStream::connect(self.secure).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        tokio_rustls::TlsConnector::from(Arc::new(self.trusting(alpn)))
+            .connect(name, stream)
+            .await
+            .unwrap()
+    }
+
+    /// A connection that speaks no HTTP/3 of its own accord; the endpoint is to be kept with it.
+    pub async fn quic(&self) -> (quinn::Endpoint, quinn::Connection) {
+        let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(self.trusting(b"h3")).unwrap();
+        let mut endpoint = quinn::Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        endpoint.set_default_client_config(quinn::ClientConfig::new(Arc::new(crypto)));
+        let connection = endpoint.connect(self.secure, "localhost").unwrap().await.unwrap();
+        (endpoint, connection)
+    }
+
+    fn trusting(&self, alpn: &[u8]) -> rustls::ClientConfig {
         let mut roots = rustls::RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_slice(self.cert_pem.as_bytes()).unwrap())
@@ -90,12 +118,7 @@ impl Server {
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![alpn.to_vec()];
-        let stream = TcpStream::connect(self.secure).await.unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        tokio_rustls::TlsConnector::from(Arc::new(config))
-            .connect(name, stream)
-            .await
-            .unwrap()
+        config
     }
 
     /// One request on a connection of its own.

@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
+mod bodies;
+mod connecting;
 mod errors;
 mod fields;
 mod harness;
+mod hostile;
 mod leave;
 mod limits;
 mod mock;
 mod protocols;
 mod shapes;
 mod shutdown;
+mod slow;

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use api::{DoorLimits, Drained, Limits};
+use api::{DoorLimits, Drained};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -66,7 +66,7 @@ async fn what_does_not_finish_is_cut() {
     };
     for protocol in PROTOCOLS {
         let mock = MockSubmit::new(|_| Act::Hang(vec![text(0, "first")]));
-        let server = Server::with(mock.clone(), Limits::default(), doors.clone()).await;
+        let server = Server::behind(mock.clone(), doors.clone()).await;
         let mut conn = server.connect(protocol).await;
         let mut answer = conn.call(Method::POST, "/v1/completions", &body()).await.unwrap();
         answer.read_until("first").await;
