@@ -104,7 +104,7 @@ pub enum Report {
     /// The worker's answer to a digest does not name the attempt, though the digest was sent after the last
     /// order about it (the caller sees to that).
     NotHeld,
-    /// The worker's answer to a digest names the attempt: where it was told to close it, it is alive and at it,
-    /// and is not fenced yet. To be fed for every leg that is named.
+    /// The worker's answer to a digest names the attempt that it was told to close: it is alive and at it, and is not
+    /// fenced yet. Of an attempt that was not told so it says nothing new.
     Held,
 }

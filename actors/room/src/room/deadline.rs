@@ -2,9 +2,6 @@
 
 use crate::time::{Span, Time};
 
-/// No wait is shorter, whatever the limits say: what is due again at once is due for ever.
-pub(crate) const SHORTEST: Span = Span::from_millis(1);
-
 /// When a phase ends by itself. Every live phase holds one, and there is no way to make one without a time:
 /// a phase without a deadline does not compile.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
@@ -13,7 +10,7 @@ pub(crate) struct Deadline(Time);
 impl Deadline {
     /// `span` from `now`.
     pub(crate) fn after(now: Time, span: Span) -> Self {
-        Self(now + span.max(SHORTEST))
+        Self(now + span)
     }
 
     /// When it passes.

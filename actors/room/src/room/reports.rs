@@ -8,7 +8,7 @@ use crate::outcome::{AttemptError, Finish, Outcome, Refusal};
 use crate::phase::PhaseKind;
 use crate::room::Room;
 use crate::room::deadline::Deadline;
-use crate::room::leg::LegState;
+use crate::room::leg::{Leg, LegState};
 use crate::room::state::{Decoding, Phase, Prefilling, Pulling};
 use crate::time::Time;
 
@@ -214,11 +214,8 @@ impl Room {
     /// The worker is fenced: its leases are returned by their end, whatever it does. An attempt that needs it
     /// has failed.
     pub(super) fn worker_lost(&mut self, now: Time, worker: NodeId) {
-        let needed = self.legs.iter().any(|leg| {
-            leg.worker == worker
-                && leg.generation == self.generation
-                && !matches!(leg.state, LegState::Closing(_))
-        });
+        let is_needed = |leg: &Leg| !matches!(leg.state, LegState::Closing(_));
+        let needed = self.legs.iter().any(|leg| leg.worker == worker && is_needed(leg));
         while let Some(index) = self.legs.iter().position(|leg| leg.worker == worker) {
             let opened = !matches!(self.legs[index].state, LegState::Promised);
             self.leg_returned(now, index, opened.then_some(Proof::Fenced));

@@ -161,6 +161,24 @@ fn leaving_gives_back_what_was_granted_in_the_meantime() {
 }
 
 #[test]
+fn an_old_attempt_that_leaves_does_not_take_the_next_one_along() {
+    let mut desk = desk(&[M1]);
+    let next = Attempt {
+        generation: Generation(2),
+        ..attempt(0)
+    };
+    let second = Bid {
+        attempt: next,
+        ..bid(0, 16)
+    };
+    desk.enqueue(second).unwrap();
+    desk.leave(attempt(0));
+    assert_eq!(desk.waiting(), 1);
+    desk.leave(next);
+    assert_eq!(desk.waiting(), 0);
+}
+
+#[test]
 fn an_advertisement_counts_against_all_but_what_it_cannot_know() {
     let advert = |available_blocks| Advert {
         available_blocks,

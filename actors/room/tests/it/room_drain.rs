@@ -1,8 +1,8 @@
 //! The end of rooms: abort, drain, the way to the fence, and what becomes of a dead owner's.
 
 use room::{
-    AbortBy, AttemptError, Command, Failure, Finish, Generation, Happening, Inherited, Input, Limits, NodeId,
-    Order, Outcome, PhaseKind, Report, Room, Span,
+    AbortBy, Attempt, AttemptError, Command, Failure, Finish, Generation, Happening, Inherited, Input,
+    Limits, NodeId, Order, Outcome, PhaseKind, Report, Room, Span,
 };
 
 use crate::room_kit::{
@@ -144,6 +144,12 @@ fn a_worker_that_says_it_is_at_it_is_not_fenced_for_a_while() {
         }
     }
     assert_eq!(fenced_at, Some(ms(30_000)), "not before drain_max, and not never");
+    tell(&mut room, ms(30_250), DECODE, Report::Held);
+    assert_eq!(
+        room.deadline(),
+        Some(ms(33_000)),
+        "then again, but not at every word"
+    );
 }
 
 #[test]
@@ -165,6 +171,15 @@ fn adopted_rooms_close_what_the_dead_owner_had_open() {
         assert_eq!(room.phase(), PhaseKind::Draining);
         let said = commands(&mut room);
         assert_eq!(answers(&said).len(), usize::from(!answered));
+        let attempt = Attempt {
+            room: ROOM,
+            generation: Generation(2),
+        };
+        let leaves = Command::LeaveQueue { attempt };
+        assert!(
+            said.contains(&leaves),
+            "it may have waited for credit, or have some"
+        );
         let closes = said.iter().filter(|c| {
             matches!(
                 c,
@@ -210,4 +225,6 @@ fn a_worker_that_is_lost_before_it_was_asked_leaves_no_leg() {
     assert_eq!(room.generation(), Generation(2));
     let legs: Vec<NodeId> = room.legs().iter().map(|leg| leg.worker).collect();
     assert_eq!(legs, [DECODE], "only decode was asked");
+    let returned = |what| matches!(what, Happening::LegReturned { .. });
+    assert!(!std::iter::from_fn(|| room.poll_event()).any(|event| returned(event.what)));
 }

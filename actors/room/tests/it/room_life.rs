@@ -258,7 +258,17 @@ fn an_answer_that_has_begun_waits_for_credit_as_long_as_the_request_may_take() {
     let mut room = room_in(PhaseKind::Decoding, PAIR);
     tell(&mut room, ms(1), DECODE, Report::Tokens { from: 1, count: 3 });
     tell(&mut room, ms(2), DECODE, Report::Failed(AttemptError::Evicted));
-    assert_eq!(room.phase(), PhaseKind::Queued);
+    let first = Limits::default().requeue_first;
+    let until = ms(2) + first;
+    assert_eq!(room.waits_for(), WaitsFor::Pause { until });
+
+    // Whoever got on since pauses no longer than before.
+    idle(&mut room, until);
+    advance(&mut room, PhaseKind::Decoding, PAIR, until);
+    tell(&mut room, until, DECODE, Report::Failed(AttemptError::Evicted));
+    let until = until + first;
+    assert_eq!(room.waits_for(), WaitsFor::Pause { until });
+
     let said = idle(&mut room, SPEC.deadline);
     let answer = said.iter().find(|(_, c)| matches!(c, Command::Answer(_)));
     let expired = Command::Answer(Outcome::Expired(PhaseKind::Queued));
