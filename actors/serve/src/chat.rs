@@ -1,15 +1,20 @@
 //! `innkeeper chat`: a conversation over HTTP/3, streamed to the terminal. Ctrl-C ends the answer, not the conversation.
 
-use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use api::client::{Client, ClientConfig, Reply};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use api::client::{Client, ClientConfig, ClientError, Reply};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::time::sleep;
 
 use crate::cli::ChatArgs;
 use crate::config::Config;
-use crate::paths;
+use crate::{output, paths};
+
+/// After this time it is said what is awaited.
+const QUIET: Duration = Duration::from_millis(500);
 
 /// How one answer ended.
 enum Ended {
@@ -46,23 +51,54 @@ pub(crate) async fn run(config: &Config, args: &ChatArgs) -> Result<()> {
 async fn connect(config: &Config, args: &ChatArgs) -> Result<Client> {
     let ca = match &args.ca {
         Some(file) => file.clone(),
-        None => paths::certs(config)?.join("web").join("ca.crt"),
+        None => paths::web_ca(config)?.join("ca.crt"),
     };
     let roots = std::fs::read(&ca).with_context(|| {
         format!(
-            "cannot read the certificate to trust, {}: give one with --ca",
+            "cannot read the certificate to trust, {}, which the first `innkeeper up` makes: give another with --ca FILE",
             ca.display()
         )
     })?;
     let server = config.api.https;
-    let connected = Client::connect(ClientConfig::new(server, "localhost", roots)).await;
-    connected
-        .with_context(|| format!("no server answers over HTTP/3 on {server}: is `innkeeper up` running?"))
+    let connecting = Client::connect(ClientConfig::new(server, "localhost", roots));
+    tokio::pin!(connecting);
+    let connected = tokio::select! {
+        biased;
+        connected = &mut connecting => connected,
+        () = sleep(QUIET) => {
+            eprintln!("trying {server} over HTTP/3 ...");
+            connecting.await
+        }
+    };
+    connected.map_err(|error| explained(error, &ca))
+}
+
+/// What to do about it.
+fn explained(error: ClientError, ca: &Path) -> anyhow::Error {
+    let is_there = "is `innkeeper up` running? Another address can be given with --server ADDR";
+    match error {
+        ClientError::Untrusted { addr, message } => anyhow!(
+            "the certificate of {addr} is not vouched for by {}: {message}; give the authority that is with --ca FILE",
+            ca.display()
+        ),
+        ClientError::Roots(why) => anyhow!("{} holds no certificate to trust: {why}", ca.display()),
+        ClientError::Refused { addr, .. } => anyhow!("nothing listens on {addr} (UDP): {is_there}"),
+        ClientError::Timeout { after, .. } => anyhow!(
+            "no answer over HTTP/3 within {} s (a firewall may drop UDP): {is_there}",
+            after.as_secs()
+        ),
+        other => anyhow!("{other}: {is_there}"),
+    }
 }
 
 async fn first_model(client: &Client) -> Result<String> {
-    let text = client.get("/v1/models").await?.text().await?;
-    let models: Value = serde_json::from_str(&text).context("/v1/models")?;
+    let mut reply = client.get("/v1/models").await?;
+    ensure!(
+        reply.status.is_success(),
+        "/v1/models answered {}: is that an Innkeeper?",
+        reply.status
+    );
+    let models: Value = serde_json::from_str(&reply.text().await?).context("/v1/models")?;
     models["data"][0]["id"]
         .as_str()
         .map(str::to_owned)
@@ -98,8 +134,8 @@ async fn answer(client: &Client, model: &str, args: &ChatArgs, messages: &[Value
         ended = stream(client, body, &mut said) => ended?,
     };
     match ended {
-        Ended::Whole => println!(),
-        Ended::Interrupted => println!("\n[interrupted: the request is aborted]"),
+        Ended::Whole => output::print("\n")?,
+        Ended::Interrupted => output::print("\n[interrupted: the request is aborted]\n")?,
     }
     Ok(said)
 }
@@ -120,8 +156,7 @@ async fn stream(client: &Client, body: Value, said: &mut String) -> Result<Ended
             bail!("the answer was cut off: {message}");
         }
         if let Some(text) = chunk["choices"][0]["delta"]["content"].as_str() {
-            print!("{text}");
-            std::io::stdout().flush()?;
+            output::print(text)?;
             said.push_str(text);
         }
     }

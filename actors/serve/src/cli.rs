@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Config, Override, WorkerRole};
+use crate::config::{Config, Setting, WorkerRole};
 
 /// Innkeeper serves large language models: prefill and decode apart, and no request without an owner.
 #[derive(Debug, Parser)]
@@ -61,13 +61,13 @@ pub(crate) struct UpArgs {
     pub(crate) processes: bool,
     /// Prefill workers.
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) prefill: usize,
+    pub(crate) prefill: u8,
     /// Decode workers.
     #[arg(long, value_name = "M", default_value_t = 1)]
-    pub(crate) decode: usize,
+    pub(crate) decode: u8,
     /// Workers that do both.
     #[arg(long, value_name = "K", default_value_t = 0)]
-    pub(crate) mixed: usize,
+    pub(crate) mixed: u8,
     #[command(flatten)]
     model: ModelArg,
     #[command(flatten)]
@@ -77,9 +77,6 @@ pub(crate) struct UpArgs {
 /// A gateway.
 #[derive(Debug, Args)]
 pub(crate) struct GatewayArgs {
-    /// Where to await workers.
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<String>,
     #[command(flatten)]
     model: ModelArg,
     #[command(flatten)]
@@ -153,12 +150,15 @@ struct DoorArgs {
     /// Admin address.
     #[arg(long, value_name = "ADDR")]
     admin: Option<String>,
+    /// Where to await workers.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
 }
 
 impl Cli {
     /// The effective configuration: file, environment, flags.
     pub(crate) fn load_config(&self) -> Result<Config> {
-        Config::load(self.global.config.as_deref(), &self.overrides()?)
+        Config::load(self.global.config.as_deref(), self.settings()?)
     }
 
     /// Whether the process ends when its standard input does.
@@ -166,51 +166,59 @@ impl Cli {
         self.global.stop_with_stdin
     }
 
-    fn overrides(&self) -> Result<Vec<Override>> {
-        let mut overrides = Vec::new();
-        for pair in &self.global.set {
-            let (key, value) = pair
-                .split_once('=')
-                .ok_or_else(|| anyhow!("--set {pair}: write it as KEY=VALUE, such as worker.slots=8"))?;
-            overrides.push((key.trim().to_owned(), value.trim().to_owned()));
-        }
-        let mut set = |key: &str, value: Option<&String>| {
-            if let Some(value) = value {
-                overrides.push((key.to_owned(), value.clone()));
-            }
+    /// What flags say about configuration keys; flags of their own win over `--set`.
+    fn settings(&self) -> Result<Vec<Setting>> {
+        let sets = self.global.set.iter().map(|pair| Setting::set(pair));
+        let mut settings: Vec<Setting> = sets.collect::<Result<_>>()?;
+        let mut flag = |flag: &str, key: &str, value: Option<&String>| {
+            settings.extend(value.map(|value| Setting::flag(flag, key, value.clone().into())));
         };
-        set("log.filter", self.global.log.as_ref());
+        flag("--log", "log.filter", self.global.log.as_ref());
         match &self.command {
-            Command::Up(up) => up.doors.overrides(&up.model, &mut set),
-            Command::Gateway(gateway) => {
-                set("mesh.listen", gateway.listen.as_ref());
-                gateway.doors.overrides(&gateway.model, &mut set);
+            Command::Up(UpArgs { model, doors, .. }) | Command::Gateway(GatewayArgs { model, doors }) => {
+                flag("--model", "model.source", model.source.as_ref());
+                flag("--http", "api.http", doors.http.as_ref());
+                flag("--https", "api.https", doors.https.as_ref());
+                flag("--admin", "admin.listen", doors.admin.as_ref());
+                flag("--listen", "mesh.listen", doors.listen.as_ref());
             }
-            Command::Worker(worker) => worker.overrides(&mut set),
-            Command::Rooms(rooms) => set("admin.listen", rooms.admin.as_ref()),
-            Command::Chat(chat) => set("api.https", chat.server.as_ref()),
+            Command::Worker(worker) => {
+                let role = worker.role.map(|role| format!("{role:?}").to_lowercase());
+                flag("--role", "worker.role", role.as_ref());
+                flag("--name", "node.name", worker.name.as_ref());
+                flag("--model", "model.source", worker.model.source.as_ref());
+                if !worker.gateways.is_empty() {
+                    let gateways = worker.gateways.clone();
+                    settings.push(Setting::flag("--gateway", "mesh.gateways", gateways.into()));
+                }
+            }
+            Command::Rooms(rooms) => flag("--admin", "admin.listen", rooms.admin.as_ref()),
+            Command::Chat(chat) => flag("--server", "api.https", chat.server.as_ref()),
             Command::Doctor | Command::Config => {}
         }
-        Ok(overrides)
+        Ok(settings)
     }
 }
 
-impl DoorArgs {
-    fn overrides(&self, model: &ModelArg, set: &mut impl FnMut(&str, Option<&String>)) {
-        set("model.source", model.source.as_ref());
-        set("api.http", self.http.as_ref());
-        set("api.https", self.https.as_ref());
-        set("admin.listen", self.admin.as_ref());
+impl UpArgs {
+    /// Whether a request could be served by these workers.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(
+            self.mixed > 0 || (self.prefill > 0 && self.decode > 0),
+            "--prefill {} --decode {} --mixed {} could serve nothing: give a prefill and a decode worker, or a mixed one",
+            self.prefill,
+            self.decode,
+            self.mixed
+        );
+        Ok(())
     }
-}
 
-impl WorkerArgs {
-    fn overrides(&self, set: &mut impl FnMut(&str, Option<&String>)) {
-        let role = self.role.map(|role| format!("{role:?}").to_lowercase());
-        set("worker.role", role.as_ref());
-        set("node.name", self.name.as_ref());
-        set("model.source", self.model.source.as_ref());
-        let gateways = (!self.gateways.is_empty()).then(|| format!("{:?}", self.gateways));
-        set("mesh.gateways", gateways.as_ref());
+    /// How many workers of which role.
+    pub(crate) fn workers(&self) -> [(WorkerRole, u8); 3] {
+        [
+            (WorkerRole::Prefill, self.prefill),
+            (WorkerRole::Decode, self.decode),
+            (WorkerRole::Mixed, self.mixed),
+        ]
     }
 }

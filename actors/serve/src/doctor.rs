@@ -1,6 +1,7 @@
 //! `innkeeper doctor`: what this machine has, and what is missing for what.
 
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Result;
@@ -8,23 +9,46 @@ use cpu::Level;
 use kv_ucx::Ucx;
 use tokio::task::spawn_blocking;
 
+use crate::admin::RoomRow;
 use crate::config::Config;
-use crate::paths;
+use crate::ports::{self, Port};
+use crate::{http, memory, output, paths};
 
 /// Looks and prints. Finding nothing is not an error.
 pub(crate) async fn run(config: &Config) -> Result<()> {
+    let running = running(config).await;
     let config = config.clone();
-    let lines = spawn_blocking(move || lines(&config)).await??;
+    // Bounded: nothing in there waits for others.
+    let lines = spawn_blocking(move || lines(&config, running)).await??;
+    let mut text = String::new();
     for (what, found) in lines {
-        println!("{what:<14} {found}");
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{what:<14} {found}");
     }
-    Ok(())
+    Ok(output::print(&text)?)
 }
 
-fn lines(config: &Config) -> Result<Vec<(&'static str, String)>> {
+/// Where an Innkeeper answers that listens as configured, if one does.
+async fn running(config: &Config) -> Option<SocketAddr> {
+    let clients = async {
+        let asked = http::get(config.api.http, "/health/live").await;
+        matches!(asked, Ok((200, _))).then_some(config.api.http)
+    };
+    let operators = async {
+        let (status, body) = http::get(config.admin.listen, "/rooms").await.ok()?;
+        let rooms = serde_json::from_slice::<Vec<RoomRow>>(&body);
+        (status == 200 && rooms.is_ok()).then_some(config.admin.listen)
+    };
+    let (clients, operators) = tokio::join!(clients, operators);
+    operators.or(clients)
+}
+
+fn lines(config: &Config, running: Option<SocketAddr>) -> Result<Vec<(&'static str, String)>> {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let memory = memory::total_mib().map_or_else(|| "unknown".to_owned(), |mib| format!("{mib} MiB"));
     let mut lines = vec![
         ("cores", cores.to_string()),
+        ("memory", memory),
         (
             "instructions",
             format!("{:?} (of {:?})", Level::best(), Level::available()),
@@ -32,12 +56,13 @@ fn lines(config: &Config) -> Result<Vec<(&'static str, String)>> {
         ("gpu", gpu()),
         ("ucx", ucx(config)?),
         ("model cache", models(&paths::models(config)?)),
-        ("certificates", certificates(&paths::certs(config)?)),
+        ("certificates", certificates(config)?),
     ];
-    lines.push(("http port", port(config.api.http, false)));
-    lines.push(("https port", port(config.api.https, true)));
-    lines.push(("mesh port", udp(config.mesh.listen)));
-    lines.push(("admin port", port(config.admin.listen, false)));
+    lines.extend(
+        ports::all(config)
+            .iter()
+            .map(|found| (found.key, port(found, running))),
+    );
     Ok(lines)
 }
 
@@ -93,27 +118,29 @@ fn models(folder: &Path) -> String {
     }
 }
 
-fn certificates(folder: &Path) -> String {
-    match folder.join("dev-ca.pem").exists() || folder.join("ca.crt").exists() {
+fn certificates(config: &Config) -> Result<String> {
+    let folder = paths::dev_ca(config)?;
+    let made = match folder.join("dev-ca.pem").exists() {
         true => folder.display().to_string(),
         false => format!(
             "{} holds none yet: the first `up` makes a development authority",
             folder.display()
         ),
-    }
+    };
+    Ok(match config.mesh.certs.as_str() {
+        "" => made,
+        given => format!("{given} for links between nodes; {made}"),
+    })
 }
 
-fn port(address: SocketAddr, with_udp: bool) -> String {
-    match TcpListener::bind(address) {
-        Ok(_) if with_udp => udp(address),
-        Ok(_) => format!("{address} is free"),
-        Err(error) => format!("{address} cannot be had: {error}"),
-    }
-}
-
-fn udp(address: SocketAddr) -> String {
-    match UdpSocket::bind(address) {
-        Ok(_) => format!("{address} is free"),
-        Err(error) => format!("{address} (UDP) cannot be had: {error}"),
+/// A port that is taken is mostly our own.
+fn port(port: &Port, running: Option<SocketAddr>) -> String {
+    let address = port.address;
+    match (port.probe(), running) {
+        (Ok(()), _) => format!("{address} is free"),
+        (Err(error), Some(own)) => {
+            format!("{address} is taken, most likely by the Innkeeper that answers on {own} ({error})")
+        }
+        (Err(error), None) => format!("{address} cannot be had: {error}; no Innkeeper answers there"),
     }
 }

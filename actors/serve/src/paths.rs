@@ -1,4 +1,4 @@
-//! Where files are kept: fetched models and libraries, and the development CA.
+//! Where files are kept: fetched models and libraries, and the development authorities.
 
 use std::path::PathBuf;
 
@@ -26,10 +26,12 @@ pub(crate) fn ucx(config: &Config) -> Result<PathBuf> {
     Ok(cache(config)?.join("ucx"))
 }
 
-/// Certificates of the node links: from the configuration, else those of the development CA.
-pub(crate) fn certs(config: &Config) -> Result<PathBuf> {
-    if !config.mesh.certs.is_empty() {
-        return Ok(PathBuf::from(&config.mesh.certs));
-    }
+/// The development authority for node links.
+pub(crate) fn dev_ca(config: &Config) -> Result<PathBuf> {
     Ok(cache(config)?.join("dev-ca"))
+}
+
+/// The development authority for clients: `ca.crt` is what they are to trust.
+pub(crate) fn web_ca(config: &Config) -> Result<PathBuf> {
+    Ok(dev_ca(config)?.join("web"))
 }

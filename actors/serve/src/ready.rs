@@ -1,5 +1,6 @@
 //! Waiting until the cluster can serve, and saying so.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -23,8 +24,11 @@ pub(crate) async fn announce(config: &Config, model: &str) -> Result<()> {
         }
         sleep(Duration::from_millis(100)).await;
     }
-    println!("{}", greeting(config, model));
-    Ok(())
+    match crate::output::print(&greeting(config, model)) {
+        // Nobody reads it: it serves all the same.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => Ok(printed?),
+    }
 }
 
 /// The ready line, and what to do next.
@@ -36,7 +40,7 @@ fn greeting(config: &Config, model: &str) -> String {
          -d '{{\"model\":\"{model}\",\"temperature\":0.2,\"stream\":true,\n         \
          \"messages\":[{{\"role\":\"user\",\"content\":\"What is the capital of France?\"}}]}}'\n\n  \
          innkeeper chat     talk to it over HTTP/3\n  \
-         innkeeper rooms    see where every request is (http://{admin}/rooms)\n",
+         innkeeper rooms    see where every request is (http://{admin}/rooms)\n\n",
     )
 }
 

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use crate::admin::RoomRow;
 use crate::cli::RoomsArgs;
 use crate::config::Config;
-use crate::http;
+use crate::{http, output};
 
 /// Asks a gateway's admin listener and prints what it says.
 pub(crate) async fn run(config: &Config, args: &RoomsArgs) -> Result<()> {
@@ -18,13 +18,11 @@ pub(crate) async fn run(config: &Config, args: &RoomsArgs) -> Result<()> {
         "http://{admin}/rooms answered {status}: is that a gateway's admin listener?"
     );
     if args.json {
-        println!("{}", String::from_utf8_lossy(&body));
-        return Ok(());
+        return Ok(output::print(&format!("{}\n", String::from_utf8_lossy(&body)))?);
     }
     let rows: Vec<RoomRow> = serde_json::from_slice(&body)
         .with_context(|| format!("http://{admin}/rooms did not answer with rooms"))?;
-    print!("{}", table(&rows));
-    Ok(())
+    Ok(output::print(&table(&rows))?)
 }
 
 /// One line a room.

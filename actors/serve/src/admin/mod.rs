@@ -3,17 +3,12 @@
 mod metrics;
 mod views;
 
-use std::future::Future;
-use std::net::SocketAddr;
-
-use anyhow::{Context, Result};
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use runtime::GatewayHandle;
-use tokio::net::TcpListener;
 
 #[cfg(test)]
 pub(crate) use views::Holder;
@@ -21,7 +16,7 @@ pub(crate) use views::RoomRow;
 use views::WorkerRow;
 
 /// What an admin listener serves.
-fn router(gateway: GatewayHandle) -> Router {
+pub(crate) fn router(gateway: GatewayHandle) -> Router {
     Router::new()
         .route("/rooms", get(rooms))
         .route("/rooms/ended", get(rooms_ended))
@@ -29,23 +24,6 @@ fn router(gateway: GatewayHandle) -> Router {
         .route("/workers", get(workers))
         .route("/metrics", get(prometheus))
         .with_state(gateway)
-}
-
-/// Binds the listener; the future serves it until `stop`.
-pub(crate) async fn serve(
-    listen: SocketAddr,
-    gateway: GatewayHandle,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> Result<impl Future<Output = Result<()>>> {
-    let listener = TcpListener::bind(listen)
-        .await
-        .with_context(|| format!("admin.listen: cannot listen on {listen}"))?;
-    Ok(async move {
-        axum::serve(listener, router(gateway))
-            .with_graceful_shutdown(stop)
-            .await
-            .context("admin listener")
-    })
 }
 
 async fn rooms(State(gateway): State<GatewayHandle>) -> Json<Vec<RoomRow>> {

@@ -1,28 +1,35 @@
 //! A gateway's parts, and the doors in front of it.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use api::{DoorLimits, Doors, DoorsConfig};
+use api::{BindError, DoorLimits, Doors, DoorsConfig};
 use model::Model;
 use room::{DeskLimits, Limits, Span};
 use runtime::{GatewayHandle, GatewaySpec, Node};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
 use wire::Role;
 
 use super::{identity, models, new_node};
-use crate::admin;
 use crate::config::Config;
 use crate::door::Door;
+use crate::{admin, ports};
 
-/// A gateway that serves: the handle, and the tasks behind its doors.
+/// How long the doors may take to hand over what has ended by then.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// A gateway that serves: the handle, the requests under way, and the tasks behind its doors.
 pub(crate) struct Serving {
-    pub(crate) handle: GatewayHandle,
+    handle: GatewayHandle,
+    guests: TaskTracker,
     doors: JoinSet<Result<()>>,
     stop: CancellationToken,
+    grace: Duration,
 }
 
 /// Starts the gateway and opens its doors.
@@ -34,7 +41,11 @@ pub(crate) async fn start(
 ) -> Result<Serving> {
     let identity = identity::node(config, name, Role::Gateway)?;
     let mesh = super::mesh_config(config)?;
-    let endpoint = mesh::listen_endpoint(config.mesh.listen, &identity, &mesh).context("mesh.listen")?;
+    let listening = mesh::listen_endpoint(config.mesh.listen, &identity, &mesh);
+    let endpoint = listening.map_err(|error| match &error {
+        mesh::BindError::Address { error, .. } => ports::mesh(config).refused(error),
+        _ => anyhow::Error::new(error).context("mesh.certs"),
+    })?;
     let spec = GatewaySpec {
         name: name.to_owned(),
         node: new_node(),
@@ -49,59 +60,63 @@ pub(crate) async fn start(
     };
     let handle = node.gateway(spec).await?;
     let served = models::served_name(config, &opened);
-    let door = Door::new(handle.clone(), opened, served);
-    let stop = CancellationToken::new();
-    let mut doors = JoinSet::new();
-    doors.spawn(
-        admin::serve(
-            config.admin.listen,
-            handle.clone(),
-            stop.clone().cancelled_owned(),
-        )
-        .await?,
-    );
-    doors.spawn(api_doors(config, door, &stop).await?);
-    Ok(Serving { handle, doors, stop })
-}
-
-async fn api_doors(
-    config: &Config,
-    door: Door,
-    stop: &CancellationToken,
-) -> Result<impl Future<Output = Result<()>> + use<>> {
-    let api = &config.api;
-    let limits = api::Limits {
-        body_bytes: api.max_body_bytes,
-        requests: api.max_requests,
-        choices: api.max_n,
-        default_timeout: Duration::from_millis(config.limits.request_ms),
-        max_timeout: Duration::from_millis(config.limits.request_ms).max(api::Limits::default().max_timeout),
-        ..api::Limits::default()
-    };
-    let doors = Doors::bind(DoorsConfig {
-        plain: Some(api.http),
-        secure: Some(api.https),
+    let guests = TaskTracker::new();
+    let door = Door::new(handle.clone(), opened, served, guests.clone());
+    let clients = DoorsConfig {
+        plain: Some(config.api.http),
+        secure: Some(config.api.https),
         tls: Some(identity::web(config)?),
-        limits: DoorLimits {
-            drain: Duration::from_millis(config.limits.shutdown_ms),
-            ..DoorLimits::default()
-        },
-    })
-    .await?;
-    let router = api::router(Arc::new(door), limits);
-    let stop = stop.clone().cancelled_owned();
-    Ok(async move {
-        let drained = api::serve(doors, router, stop)
-            .await
-            .context("the clients' doors")?;
-        if drained.cut > 0 {
-            tracing::warn!(cut = drained.cut, "connections were cut at the end of the grace");
-        }
-        Ok(())
-    })
+        limits: door_limits(config),
+    };
+    let operators = DoorsConfig {
+        plain: Some(config.admin.listen),
+        limits: door_limits(config),
+        ..DoorsConfig::default()
+    };
+    let mut serving = Serving {
+        handle: handle.clone(),
+        guests,
+        doors: JoinSet::new(),
+        stop: CancellationToken::new(),
+        grace: Duration::from_millis(config.limits.shutdown_ms),
+    };
+    let router = api::router(Arc::new(door), request_limits(config));
+    serving.open(config, "clients", clients, router).await?;
+    serving
+        .open(config, "operators", operators, admin::router(handle))
+        .await?;
+    Ok(serving)
 }
 
 impl Serving {
+    /// Opens doors for these people, served until the stop.
+    async fn open(
+        &mut self,
+        config: &Config,
+        people: &'static str,
+        doors: DoorsConfig,
+        router: axum::Router,
+    ) -> Result<()> {
+        let doors = Doors::bind(doors).await.map_err(|error| match &error {
+            BindError::Listen { addr, source, .. } => {
+                // The later one, where two have the same address.
+                let port = ports::all(config).into_iter().rfind(|port| port.address == *addr);
+                port.map_or_else(|| anyhow::anyhow!("{error}"), |port| port.refused(source))
+            }
+            _ => anyhow::anyhow!("{error}"),
+        })?;
+        let stop = self.stop.clone().cancelled_owned();
+        self.doors.spawn(async move {
+            let drained = api::serve(doors, router, stop).await;
+            let cut = drained.with_context(|| format!("the doors of {people}"))?.cut;
+            if cut > 0 {
+                warn!(people, cut, "connections were cut at the end of the grace");
+            }
+            Ok(())
+        });
+        Ok(())
+    }
+
     /// Waits until a door ends by itself, which it must not.
     pub(crate) async fn failed(&mut self) -> anyhow::Error {
         match self.doors.join_next().await {
@@ -111,12 +126,53 @@ impl Serving {
         }
     }
 
-    /// Takes no more requests and lets those open finish, up to the grace.
-    pub(crate) async fn stop(mut self) {
+    /// Refuses what is new, at open doors, while requests under way finish; what has not by the end of the grace is ended; then
+    /// closes the doors.
+    pub(crate) async fn stop(mut self, node: &Node) {
+        info!(
+            open = self.guests.len(),
+            "stopping: no new requests, open ones may finish"
+        );
+        self.guests.close();
         self.handle.close();
+        let patience = self.grace.saturating_sub(flush(self.grace));
+        if timeout(patience, self.guests.wait()).await.is_err() {
+            warn!(
+                open = self.guests.len(),
+                "requests are ended at the end of the grace"
+            );
+            self.handle.end_all();
+        }
         self.stop.cancel();
-        // Every door bounds its own end by the same grace.
+        // Every door bounds its own end by the rest of the grace: see `door_limits`.
         while self.doors.join_next().await.is_some() {}
+        // Workers give this gateway's rooms back now, and do not wait out the lease.
+        node.leave().await;
+    }
+}
+
+/// Of the grace, what is kept for the doors.
+fn flush(grace: Duration) -> Duration {
+    FLUSH.min(grace / 4)
+}
+
+fn door_limits(config: &Config) -> DoorLimits {
+    DoorLimits {
+        drain: flush(Duration::from_millis(config.limits.shutdown_ms)),
+        ..DoorLimits::default()
+    }
+}
+
+fn request_limits(config: &Config) -> api::Limits {
+    let (api, request) = (&config.api, Duration::from_millis(config.limits.request_ms));
+    let defaults = api::Limits::default();
+    api::Limits {
+        body_bytes: api.max_body_bytes,
+        requests: api.max_requests,
+        choices: api.max_n,
+        default_timeout: request,
+        max_timeout: request.max(defaults.max_timeout),
+        ..defaults
     }
 }
 

@@ -1,6 +1,9 @@
-//! Certificates: from files where there are any, else made by the development authority in the cache folder.
+//! Certificates: from files where there are any, else made by the development authorities in the cache folder.
 
-use std::net::IpAddr;
+use std::fs;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -14,11 +17,11 @@ use crate::paths;
 
 /// Who this process is to other nodes.
 pub(crate) fn node(config: &Config, name: &str, role: Role) -> Result<Identity> {
-    let folder = paths::certs(config)?;
     if !config.mesh.certs.is_empty() {
-        return IdentityFiles::in_folder(&folder).load().context("mesh.certs");
+        let files = IdentityFiles::in_folder(Path::new(&config.mesh.certs));
+        return files.load().context("mesh.certs");
     }
-    let ca = DevCa::open_or_create(&folder).context("the development authority")?;
+    let ca = DevCa::open_or_create(&paths::dev_ca(config)?).context("the development authority")?;
     ca.issue(name, &[role]).context("the development authority")
 }
 
@@ -29,25 +32,51 @@ pub(crate) fn web(config: &Config) -> Result<Tls> {
         api.cert.is_empty() == api.key.is_empty(),
         "api.cert and api.key go together: give both or neither"
     );
-    let folder = paths::certs(config)?.join("web");
-    let (cert, key) = if api.cert.is_empty() {
-        make_web(config, &folder)
-            .with_context(|| format!("a certificate for clients in {}", folder.display()))?;
-        (folder.join("tls.crt"), folder.join("tls.key"))
-    } else {
-        (api.cert.clone().into(), api.key.clone().into())
-    };
-    let read = |path: &Path| std::fs::read(path).with_context(|| format!("cannot read {}", path.display()));
-    Tls::from_pem(&read(&cert)?, &read(&key)?).with_context(|| format!("{}", cert.display()))
+    if api.cert.is_empty() {
+        let folder = paths::web_ca(config)?;
+        return issue_web(&folder, api.https.ip()).with_context(|| {
+            format!(
+                "the development authority for clients in {} (api.cert and api.key do without it)",
+                folder.display()
+            )
+        });
+    }
+    let read = |key, path: &str| fs::read(path).with_context(|| format!("{key}: cannot read {path}"));
+    Tls::from_pem(&read("api.cert", &api.cert)?, &read("api.key", &api.key)?).context("api.cert and api.key")
 }
 
-/// Makes an authority and a certificate for this machine, unless they are there. P-256, which every client knows.
-fn make_web(config: &Config, folder: &Path) -> Result<()> {
-    if folder.join("tls.crt").exists() {
-        return Ok(());
+/// A certificate for this machine, made anew at every start: the address may be another one. P-256, which every client knows.
+fn issue_web(folder: &Path, address: IpAddr) -> Result<Tls> {
+    let issuer = open_web(folder)?;
+    let key = KeyPair::generate()?;
+    let mut leaf = CertificateParams::new(vec!["localhost".to_owned()])?;
+    leaf.distinguished_name.push(DnType::CommonName, "innkeeper");
+    let mut addresses: Vec<IpAddr> = vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    addresses.extend(Some(address).filter(|ip| !ip.is_unspecified() && !ip.is_loopback()));
+    leaf.subject_alt_names
+        .extend(addresses.into_iter().map(SanType::IpAddress));
+    let cert = leaf.signed_by(&key, &issuer)?;
+    Ok(Tls::from_pem(
+        cert.pem().as_bytes(),
+        key.serialize_pem().as_bytes(),
+    )?)
+}
+
+/// The authority in `folder`, made if there is none. Several processes may do this at a time: all get the same one.
+fn open_web(folder: &Path) -> Result<Issuer<'static, KeyPair>> {
+    let (cert, key) = (folder.join("ca.crt"), folder.join("ca.key"));
+    if !key.exists() {
+        make_web(folder)?;
     }
-    std::fs::create_dir_all(folder)?;
-    let ca_key = KeyPair::generate()?;
+    let read =
+        |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+    let key = KeyPair::from_pem(&read(&key)?)?;
+    Ok(Issuer::from_ca_cert_pem(&read(&cert)?, key)?)
+}
+
+/// Puts an authority into `folder`, all of it or nothing, unless another process was quicker.
+fn make_web(folder: &Path) -> Result<()> {
+    let key = KeyPair::generate()?;
     let mut ca = CertificateParams::new(Vec::new())?;
     ca.distinguished_name
         .push(DnType::CommonName, "Innkeeper development authority for clients");
@@ -57,33 +86,77 @@ fn make_web(config: &Config, folder: &Path) -> Result<()> {
         KeyUsagePurpose::CrlSign,
         KeyUsagePurpose::DigitalSignature,
     ];
-    let ca_cert = ca.self_signed(&ca_key)?;
-    let issuer = Issuer::new(ca, ca_key);
+    let cert = ca.self_signed(&key)?;
 
-    let key = KeyPair::generate()?;
-    let mut leaf = CertificateParams::new(vec!["localhost".to_owned()])?;
-    leaf.distinguished_name.push(DnType::CommonName, "innkeeper");
-    let mut addresses: Vec<IpAddr> = vec![[127, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()];
-    addresses.extend(Some(config.api.https.ip()).filter(|ip| !ip.is_unspecified() && !ip.is_loopback()));
-    leaf.subject_alt_names
-        .extend(addresses.into_iter().map(SanType::IpAddress));
-    let cert = leaf.signed_by(&key, &issuer)?;
-
-    std::fs::write(folder.join("ca.crt"), ca_cert.pem())?;
-    write_secret(&folder.join("tls.key"), &key.serialize_pem())?;
-    // Last: its presence says that the others are there.
-    std::fs::write(folder.join("tls.crt"), cert.pem())?;
-    Ok(())
+    let partial = folder.with_extension(format!("{}-{}", std::process::id(), rand::random::<u32>()));
+    fs::create_dir_all(&partial)?;
+    fs::write(partial.join("ca.crt"), cert.pem())?;
+    write_secret(&partial.join("ca.key"), &key.serialize_pem())?;
+    // Without a key it is of no use to anybody.
+    if folder.exists() && !folder.join("ca.key").exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    let renamed = fs::rename(&partial, folder);
+    if renamed.is_err() && folder.join("ca.key").exists() {
+        fs::remove_dir_all(&partial)?;
+        return Ok(());
+    }
+    Ok(renamed?)
 }
 
 fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut file = std::fs::OpenOptions::new()
+    let mut file = fs::OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
         .open(path)?;
     file.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn all_who_start_at_once_have_one_authority_for_clients() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let folder = cache.path().join("dev-ca").join("web");
+        // What an earlier version left is replaced.
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("tls.crt"), "old").expect("written");
+        make_web(&folder).expect("made");
+        assert!(!folder.join("tls.crt").exists());
+        fs::remove_dir_all(&folder).expect("removed");
+
+        let start = Barrier::new(8);
+        let open = || {
+            start.wait();
+            open_web(&folder).expect("opened").key().serialize_pem()
+        };
+        let keys = thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("ends"))
+                .collect::<Vec<_>>()
+        });
+        let kept = fs::read_to_string(folder.join("ca.key")).expect("a key");
+        assert!(keys.iter().all(|key| *key == kept), "{keys:?}");
+        let left = fs::read_dir(cache.path().join("dev-ca"))
+            .expect("a folder")
+            .count();
+        assert_eq!(left, 1, "nothing partial is left");
+    }
+
+    #[test]
+    fn a_certificate_is_issued_for_any_address() {
+        let cache = tempfile::tempdir().expect("a folder");
+        for address in ["127.0.0.1", "0.0.0.0", "10.1.2.3", "::1"] {
+            let folder = cache.path().join("web");
+            issue_web(&folder, address.parse().expect("an address")).expect(address);
+        }
+    }
 }

@@ -8,21 +8,22 @@ mod worker;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use kv::Hub;
 use model::Model;
 use room::NodeId;
 use runtime::Node;
-use tracing::info;
+use tracing::{info, warn};
 use wire::Role;
 
 use crate::cli::UpArgs;
 use crate::config::Config;
-use crate::{ready, signals};
+use crate::signals::Signals;
+use crate::{ports, ready};
 use worker::Transport;
 
 pub(crate) use models::{open as open_model, served_name};
-pub(crate) use worker::ucx;
+pub(crate) use worker::{check as check_worker, check_settings as check_worker_settings, ucx};
 
 /// A new incarnation: the time in microseconds, so that later ones sort behind earlier ones, with random low bits, so that two of one
 /// moment differ.
@@ -40,7 +41,8 @@ fn mesh_config(config: &Config) -> Result<mesh::Config> {
         lease: Duration::from_millis(config.mesh.lease_ms),
         ..mesh::Config::default()
     };
-    mesh::lose(&mesh, &config.mesh.lose).context("mesh.lose")?;
+    #[cfg(feature = "faults")]
+    anyhow::Context::context(mesh::lose(&mesh, &config.mesh.lose), "mesh.lose")?;
     Ok(mesh)
 }
 
@@ -52,18 +54,21 @@ fn name(config: &Config, role: &str) -> String {
 }
 
 /// A whole cluster in this process.
-pub(crate) async fn up(config: &Config, args: &UpArgs) -> Result<()> {
-    let opened = open_model(config).await?;
-    let mut node = Node::start().await?;
-    let mut serving = gateway::start(config, "gateway-0", &mut node, Arc::clone(&opened)).await?;
-    let hub = Hub::default();
+pub(crate) async fn up(config: &Config, args: &UpArgs, stops_with_stdin: bool) -> Result<()> {
+    args.check()?;
+    ports::check(config)?;
     let mut local = config.clone();
     local.mesh.gateways = vec![reachable(config)];
-    for (role, count) in [
-        (Role::Prefill, args.prefill),
-        (Role::Decode, args.decode),
-        (Role::Mixed, args.mixed),
-    ] {
+    check_worker_settings(&local)?;
+    let opened = open_model(config).await?;
+    // A mistake in the configuration is told at once; a pool would try again and again.
+    check_worker(&local, &opened)?;
+    let mut node = Node::start().await?;
+    let mut serving = gateway::start(config, "gateway-0", &mut node, Arc::clone(&opened)).await?;
+    let mut signals = Signals::listen();
+    let hub = Hub::default();
+    for (role, count) in args.workers() {
+        let role = worker::wire_role(role);
         for index in 0..count {
             let name = format!("{role}-{index}");
             pool(
@@ -78,22 +83,22 @@ pub(crate) async fn up(config: &Config, args: &UpArgs) -> Result<()> {
         }
     }
     let served = served_name(config, &opened);
-    let announced = ready::announce(config, &served);
-    let stop = signals::stop();
-    tokio::pin!(announced, stop);
-    let mut is_ready = false;
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut stop => break,
-            why = node.ended() => bail!("the node ended: {why}"),
-            error = serving.failed() => return Err(error),
-            ready = &mut announced, if !is_ready => { ready?; is_ready = true; }
+    {
+        let announced = ready::announce(config, &served);
+        let told = signals.next_or_end_of(stops_with_stdin);
+        tokio::pin!(announced, told);
+        let mut is_ready = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut told => break,
+                why = node.ended() => bail!("the node ended: {why}"),
+                error = serving.failed() => return Err(error),
+                ready = &mut announced, if !is_ready => { ready?; is_ready = true; }
+            }
         }
     }
-    info!("stopping: no new requests, streams may finish");
-    serving.stop().await;
-    Ok(())
+    signals.orderly(serving.stop(&node)).await
 }
 
 /// Where workers of this machine reach the gateway that listens as configured.
@@ -113,69 +118,54 @@ async fn pool(
     model: &Arc<Model>,
     transport: Transport,
 ) -> Result<()> {
-    // A mistake in the configuration is told at once; the pool would try again and again.
-    worker::check(config, model)?;
     let clock = node.clock();
     let recipe = worker::recipe(config, name.clone(), role, Arc::clone(model), transport, clock);
     Ok(node.pool(name, recipe).await?)
 }
 
-/// Waits for whatever ends a process from outside.
-async fn told_to_stop(with_stdin: bool) {
-    if with_stdin {
-        tokio::select! {
-            biased;
-            () = signals::stop() => {}
-            () = signals::parent_gone() => {}
-        }
-    } else {
-        signals::stop().await;
-    }
-}
-
 /// A gateway alone.
 pub(crate) async fn gateway(config: &Config, stops_with_stdin: bool) -> Result<()> {
+    ports::check(config)?;
     let opened = open_model(config).await?;
     let mut node = Node::start().await?;
     let mut serving = gateway::start(config, &name(config, "gateway"), &mut node, opened).await?;
+    let mut signals = Signals::listen();
     info!(http = %config.api.http, https = %config.api.https, mesh = %config.mesh.listen, "the gateway listens");
     tokio::select! {
         biased;
-        () = told_to_stop(stops_with_stdin) => {}
+        () = signals.next_or_end_of(stops_with_stdin) => {}
         why = node.ended() => bail!("the node ended: {why}"),
         error = serving.failed() => return Err(error),
     }
-    info!("stopping: no new requests, streams may finish");
-    serving.stop().await;
-    Ok(())
+    signals.orderly(serving.stop(&node)).await
 }
 
 /// A worker alone.
 pub(crate) async fn worker(config: &Config, stops_with_stdin: bool) -> Result<()> {
+    check_worker_settings(config)?;
     let role = worker::wire_role(config.worker.role);
     let opened = open_model(config).await?;
+    check_worker(config, &opened)?;
     let transport = match role {
         // It pulls from nobody, and nobody pulls from it.
         Role::Mixed => Transport::Hub(Hub::default()),
         _ => Transport::Ucx(ucx(config).await?),
     };
     let mut node = Node::start().await?;
-    pool(
-        &mut node,
-        config,
-        name(config, role.name()),
-        role,
-        &opened,
-        transport,
-    )
-    .await?;
+    let mut signals = Signals::listen();
+    let name = name(config, role.name());
+    pool(&mut node, config, name, role, &opened, transport).await?;
     tokio::select! {
         biased;
-        () = told_to_stop(stops_with_stdin) => {}
+        () = signals.next_or_end_of(stops_with_stdin) => {}
         why = node.ended() => bail!("the node ended: {why}"),
     }
     info!("stopping: no new rooms; what is here may finish");
-    node.drain_within(worker::drain_grace(config)).await;
-    node.leave().await;
-    Ok(())
+    let leaving = async {
+        if !node.drain_within(worker::drain_grace(config)).await {
+            warn!("what is still here at the end of the grace goes on elsewhere");
+        }
+        node.leave().await;
+    };
+    signals.orderly(leaving).await
 }

@@ -1,11 +1,12 @@
 //! A worker's parts: the device with the model on it, the KV transfer, the way to its gateways.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use cpu::{CpuDevice, CpuOptions};
 use engine::{Device, EngineConfig, KvPool, PoolShape};
 use kv::{Hub, InProcess, KvTransfer};
@@ -18,7 +19,7 @@ use wire::Role;
 
 use super::{identity, new_node};
 use crate::config::{Config, WorkerRole};
-use crate::{paths, progress};
+use crate::{memory, paths, progress};
 
 /// How a worker's KV moves.
 #[derive(Clone)]
@@ -74,7 +75,7 @@ fn build(
         engine: engine_config(config),
         transfer: transfer(config, transport.clone()),
         limits: host_limits(config),
-        endpoint: mesh::dial_endpoint(([0, 0, 0, 0], 0).into())?,
+        endpoint: mesh::dial_endpoint(dial_from(config))?,
         client: mesh::client_config(&identity, &mesh)?,
         gateways: targets(config)?,
         mesh,
@@ -82,16 +83,38 @@ fn build(
     })
 }
 
-/// Whether a worker can be built as configured, as far as that can be told before its weights are loaded.
-pub(crate) fn check(config: &Config, model: &Model) -> Result<()> {
-    blocks(config, model)?;
+/// Whether a worker can be built with these settings, as far as that can be told without a model.
+pub(crate) fn check_settings(config: &Config) -> Result<()> {
     targets(config)?;
+    let bind = config.ucx.bind;
+    let bound = TcpListener::bind((bind, 0));
+    bound.with_context(|| format!("ucx.bind is {bind}: it must be an address of this machine"))?;
+    let pool_mib = config.worker.pool_mib;
+    if let Some(memory_mib) = memory::total_mib().filter(|memory_mib| pool_mib > *memory_mib) {
+        bail!(
+            "worker.pool_mib is {pool_mib}: it must be less than the memory there is, which is {memory_mib} MiB"
+        );
+    }
     Ok(())
+}
+
+/// Whether it can with this model, as far as that can be told before its weights are loaded.
+pub(crate) fn check(config: &Config, model: &Model) -> Result<()> {
+    blocks(config, model).map(|_| ())
 }
 
 fn targets(config: &Config) -> Result<Vec<Target>> {
     let targets: Result<Vec<Target>, _> = config.mesh.gateways.iter().map(|target| target.parse()).collect();
     targets.context("mesh.gateways")
+}
+
+/// Gateways of one family can be dialled from one socket: IPv6 where an address says so, else IPv4.
+fn dial_from(config: &Config) -> SocketAddr {
+    let mut addresses = config.mesh.gateways.iter().flat_map(|target| target.parse());
+    match addresses.any(|address: SocketAddr| address.is_ipv6()) {
+        true => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        false => (Ipv4Addr::UNSPECIFIED, 0).into(),
+    }
 }
 
 fn transfer(config: &Config, transport: Transport) -> BuildTransfer {
@@ -120,7 +143,7 @@ fn blocks(config: &Config, model: &Model) -> Result<u32> {
         head_dim: shape.head_dim,
     };
     let block_bytes = (block.block_len() * size_of::<f32>()) as u64;
-    let blocks = (config.worker.pool_mib << 20) / block_bytes.max(1);
+    let blocks = config.worker.pool_mib.saturating_mul(1 << 20) / block_bytes.max(1);
     let context = u64::from(shape.context_tokens).div_ceil(config.worker.block_tokens as u64);
     if blocks <= context {
         bail!(
@@ -130,7 +153,13 @@ fn blocks(config: &Config, model: &Model) -> Result<u32> {
             ((context + 1) * block_bytes).div_ceil(1 << 20)
         );
     }
-    u32::try_from(blocks).context("worker.pool_mib is too large")
+    u32::try_from(blocks).with_context(|| {
+        let pool_mib = config.worker.pool_mib;
+        format!(
+            "worker.pool_mib is {pool_mib}: that is {blocks} blocks, and no pool has more than {}",
+            u32::MAX
+        )
+    })
 }
 
 fn engine_config(config: &Config) -> EngineConfig {
@@ -165,7 +194,8 @@ fn ucx_config(config: &Config) -> UcxConfig {
     }
 }
 
-/// UCX: as configured, the system's, the cache's, or fetched into the cache.
+/// UCX: as configured, the system's, the cache's, or fetched into the cache; and whether it starts with these settings, which a worker
+/// would only find when its weights are loaded.
 pub(crate) async fn ucx(config: &Config) -> Result<Arc<Ucx>> {
     let cache = paths::ucx(config)?;
     let library = config.ucx.library.clone();
@@ -175,7 +205,35 @@ pub(crate) async fn ucx(config: &Config) -> Result<Arc<Ucx>> {
          --set ucx.library=PATH; `innkeeper up` without --processes needs none",
     )?;
     tracing::info!(version = ucx.version(), library = %ucx.path().display(), "UCX is loaded");
+    let (library, settings) = (ucx.clone(), ucx_config(config));
+    // Bounded: `UcxTransfer::start` gives up when UCX hangs.
+    tokio::task::spawn_blocking(move || try_ucx(&library, settings))
+        .await?
+        .map_err(|why| {
+            let ucx = &config.ucx;
+            anyhow!(
+                "UCX does not start with ucx.tls = {:?}, ucx.net_devices = {:?} and ucx.bind = {}: {why} \
+                 (an empty one is UCX_TLS or UCX_NET_DEVICES, if set)",
+                ucx.tls,
+                ucx.net_devices,
+                ucx.bind
+            )
+        })?;
     Ok(Arc::new(ucx))
+}
+
+/// Starts a transfer of nothing, and ends it.
+fn try_ucx(library: &Ucx, settings: UcxConfig) -> Result<()> {
+    let smallest = PoolShape {
+        blocks: 1,
+        block_tokens: 1,
+        layers: 1,
+        kv_heads: 1,
+        head_dim: 1,
+    };
+    let pool = KvPool::new(smallest)?;
+    drop(UcxTransfer::start(library, settings, pool, Arc::new(|_| ()))?);
+    Ok(())
 }
 
 /// Blocks while a wheel is fetched; the fetch bounds itself.

@@ -68,7 +68,7 @@ pub(crate) struct Mesh {
     /// requests that need it are refused, within two seconds.
     pub(crate) lease_ms: u64,
     /// Kinds of frames that this end loses, such as `close`: a fault switch, which only test builds have.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg(feature = "faults")]
     pub(crate) lose: Vec<String>,
 }
 
@@ -206,6 +206,7 @@ impl Default for Mesh {
             certs: String::new(),
             heartbeat_ms: 250,
             lease_ms: 1_500,
+            #[cfg(feature = "faults")]
             lose: Vec::new(),
         }
     }

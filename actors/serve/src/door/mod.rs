@@ -16,6 +16,7 @@ use prompts::Prompts;
 use runtime::{GatewayHandle, Job, Refused};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 /// The service behind the clients' door.
 pub(crate) struct Door {
@@ -24,6 +25,8 @@ pub(crate) struct Door {
     prompts: Prompts,
     name: String,
     created_s: u64,
+    /// The requests that are under way. Closed when the gateway lets no more in.
+    guests: TaskTracker,
 }
 
 /// Events that may wait for a client that reads slowly; what comes meanwhile is merged at the gateway.
@@ -33,7 +36,7 @@ const EVENTS_WAITING: usize = 16;
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Door {
-    pub(crate) fn new(gateway: GatewayHandle, model: Arc<Model>, name: String) -> Self {
+    pub(crate) fn new(gateway: GatewayHandle, model: Arc<Model>, name: String, guests: TaskTracker) -> Self {
         let created_s = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
@@ -44,6 +47,7 @@ impl Door {
             prompts,
             name,
             created_s,
+            guests,
         }
     }
 
@@ -52,6 +56,11 @@ impl Door {
     }
 
     async fn open(&self, request: GenerateRequest) -> Result<Generation, SubmitError> {
+        // Counted before it is looked at: whoever closes the door then waits for it, or it sees that it is closed.
+        let _guest = self.guests.token();
+        if self.guests.is_closed() {
+            return Err(refused(&Refused::ShuttingDown));
+        }
         if request.model != self.name {
             return Err(SubmitError::UnknownModel { model: request.model });
         }
@@ -75,7 +84,7 @@ impl Door {
         let room_ids = answer.rooms().iter().map(ToString::to_string).collect();
         let (events, receiver) = mpsc::channel(EVENTS_WAITING);
         // Ends with the answer, when the client leaves, or at the request's deadline.
-        tokio::spawn(relay::run(
+        self.guests.spawn(relay::run(
             answer,
             Arc::clone(self.model.tokenizer()),
             request,
@@ -99,6 +108,9 @@ impl Submit for Door {
     }
 
     fn ready(&self) -> Readiness {
+        if self.guests.is_closed() {
+            return Readiness::NotReady(Refused::ShuttingDown.to_string());
+        }
         match self.gateway.ready() {
             Ok(()) => Readiness::Ready,
             Err(why) => Readiness::NotReady(why),

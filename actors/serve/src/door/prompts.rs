@@ -3,13 +3,14 @@
 //! A long prompt takes the tokenizer a while. It is encoded beside the runtime's threads, a few at a time: these carry the heartbeats
 //! too, and a gateway that is busy with a client's text must not look dead to its workers.
 
+mod places;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::{Message, Prompt, SubmitError};
 use model::{ChatError, ChatMessage, Model, TemplateError};
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use places::{Places, Undone};
 
 /// Text up to this length is encoded at once: it takes less time than handing it to another thread is worth.
 const SHORT_BYTES: usize = 8 << 10;
@@ -22,7 +23,7 @@ pub(super) struct Prompts {
     name: String,
     /// Bytes of text that can fit the context at the very most.
     most_bytes: usize,
-    places: Semaphore,
+    places: Places,
 }
 
 impl Prompts {
@@ -38,7 +39,7 @@ impl Prompts {
             model,
             name,
             most_bytes,
-            places: Semaphore::new(AT_ONCE),
+            places: Places::new(AT_ONCE),
         }
     }
 
@@ -47,10 +48,6 @@ impl Prompts {
     /// # Errors
     /// What is wrong with the prompt; or that `patience` ended before it was encoded.
     pub(super) async fn tokens(&self, prompt: &Prompt, patience: Duration) -> Result<Vec<u32>, SubmitError> {
-        let expired = |_| SubmitError::Expired {
-            phase: "encoding the prompt".to_owned(),
-        };
-        let give_up_at = Instant::now() + patience;
         let (field, bytes) = size(prompt);
         if bytes > self.most_bytes {
             let message = format!(
@@ -63,16 +60,17 @@ impl Prompts {
         if bytes <= SHORT_BYTES {
             return encode(&self.model, &self.name, prompt);
         }
-        let place = timeout_at(give_up_at, self.places.acquire())
-            .await
-            .map_err(expired)?;
         let (model, name, prompt) = (Arc::clone(&self.model), self.name.clone(), prompt.clone());
-        let encoding = tokio::task::spawn_blocking(move || encode(&model, &name, &prompt));
-        let encoded = timeout_at(give_up_at, encoding).await.map_err(expired)?;
-        drop(place);
-        encoded.map_err(|error| SubmitError::Internal {
-            message: error.to_string(),
-        })?
+        let encoding = move || encode(&model, &name, &prompt);
+        match self.places.run(patience, encoding).await {
+            Ok(encoded) => encoded,
+            Err(Undone::TooLate) => Err(SubmitError::Expired {
+                phase: "encoding the prompt".to_owned(),
+            }),
+            Err(Undone::Failed) => Err(SubmitError::Internal {
+                message: "the prompt could not be encoded".to_owned(),
+            }),
+        }
     }
 }
 

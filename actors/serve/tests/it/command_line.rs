@@ -1,13 +1,8 @@
 //! Flags, environment and file, and what is said of mistakes.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
-fn innkeeper(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_innkeeper"));
-    command.args(arguments).envs(environment.iter().copied());
-    command.output().expect("the program starts")
-}
+use crate::program::{check_mistake, innkeeper};
 
 fn check_config(arguments: &[&str], environment: &[(&str, &str)], expected: &str) {
     let output = innkeeper(arguments, environment);
@@ -17,13 +12,6 @@ fn check_config(arguments: &[&str], environment: &[(&str, &str)], expected: &str
         printed.lines().any(|line| line == expected),
         "no {expected:?} in\n{printed}"
     );
-}
-
-fn check_mistake(arguments: &[&str], named: &str) {
-    let output = innkeeper(arguments, &[]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success(), "{arguments:?} is accepted");
-    assert!(said.contains(named), "{arguments:?}: no {named:?} in\n{said}");
 }
 
 #[test]
@@ -41,18 +29,50 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
 
 #[test]
 fn mistakes_are_named_and_fail() {
-    check_mistake(&["config", "--set", "worker.slotz=3"], "slotz");
-    check_mistake(&["config", "--config", "no/such.toml"], "no/such.toml");
-    check_mistake(&["worker", "--role", "cook"], "cook");
     check_mistake(
-        &[
-            "gateway",
-            "--set",
-            "mesh.lose=[\"nonsense\"]",
-            "--set",
-            "model.source=no/such.gguf",
-        ],
-        "no/such.gguf",
+        &["config", "--set", "worker.slotz=3"],
+        "innkeeper: worker.slotz (--set worker.slotz=3): there is no such key; did you mean worker.slots?",
     );
+    check_mistake(
+        &["config", "--config", "no/such.toml"],
+        "innkeeper: the configuration file no/such.toml cannot be read",
+    );
+    check_mistake(&["gateway", "--set", "model.source=no/such.gguf"], "no/such.gguf");
     check_mistake(&["rooms", "--admin", "127.0.0.1:1"], "127.0.0.1:1");
+    let output = innkeeper(&["worker", "--role", "cook"], &[]);
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("cook"));
+}
+
+/// Told at once, in one line: no worker is built again and again meanwhile.
+#[test]
+fn a_worker_that_cannot_be_is_told_before_anything_is_fetched() {
+    let empty = format!("model.cache={}", env!("CARGO_TARGET_TMPDIR"));
+    for (pair, said) in [
+        (
+            "worker.pool_mib=1000000000",
+            "worker.pool_mib is 1000000000: it must be less than",
+        ),
+        (
+            "ucx.bind=192.0.2.1",
+            "ucx.bind is 192.0.2.1: it must be an address of this machine",
+        ),
+        ("mesh.gateways=nowhere", "mesh.gateways"),
+    ] {
+        let worker = ["worker", "--role", "prefill", "--set", &empty, "--set", pair];
+        check_mistake(&worker, said);
+    }
+    check_mistake(&["up", "--prefill", "0"], "could serve nothing");
+}
+
+#[test]
+fn a_reader_of_the_output_may_leave() {
+    let mut child = crate::program::command(&["config"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
 }

@@ -1,0 +1,152 @@
+use std::ffi::OsString;
+
+use super::*;
+
+fn set(pair: &str) -> Result<Config> {
+    Config::merge(vec![Setting::set(pair)?])
+}
+
+fn environment(name: &str, value: &str) -> Result<Config> {
+    let variable = (OsString::from(name), OsString::from(value));
+    Config::merge(setting::of_environment([variable].into_iter())?)
+}
+
+/// The whole of what is said of a mistake.
+fn check(loaded: Result<Config>, said: &str) {
+    let error = format!("{:#}", loaded.expect_err(said));
+    assert_eq!(error, said);
+}
+
+#[test]
+fn defaults_are_valid_and_survive_a_round_trip() {
+    let config = Config::merge(Vec::new()).expect("the defaults load");
+    let printed = config.to_toml().expect("prints");
+    assert_eq!(toml::from_str::<Config>(&printed).expect("reads back"), config);
+}
+
+#[test]
+fn text_becomes_what_its_key_is() {
+    assert_eq!(set("worker.slots=3").expect("loads").worker.slots, 3);
+    assert_eq!(set("node.name=gw-1").expect("loads").node.name, "gw-1");
+    assert_eq!(set("node.name=7").expect("loads").node.name, "7");
+    assert_eq!(set("node.name=\"7\"").expect("loads").node.name, "7");
+    let gateways = ["a:1".to_owned(), "b:2".to_owned()];
+    assert_eq!(
+        set("mesh.gateways=[\"a:1\", \"b:2\"]")
+            .expect("loads")
+            .mesh
+            .gateways,
+        gateways
+    );
+    assert_eq!(
+        environment("INNKEEPER_MESH__GATEWAYS", "a:1, b:2")
+            .expect("loads")
+            .mesh
+            .gateways,
+        gateways
+    );
+}
+
+#[test]
+fn what_kubernetes_says_of_a_service_configures_nothing() {
+    for name in [
+        "INNKEEPER_SERVICE_HOST",
+        "INNKEEPER_GATEWAY_SERVICE_PORT_HTTP",
+        "INNKEEPER_PORT",
+        "INNKEEPER_PORT_8080_TCP_ADDR",
+        "INNKEEPER_CONFIG",
+        "OTHER_WORKER__SLOTS",
+    ] {
+        assert_eq!(
+            environment(name, "1").expect("loads"),
+            Config::default(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_key_that_does_not_exist_is_told_as_it_was_written_with_the_nearest() {
+    check(
+        set("worker.slotz=3"),
+        "worker.slotz (--set worker.slotz=3): there is no such key; did you mean worker.slots?",
+    );
+    check(
+        environment("INNKEEPER_WORKER_SLOTS", "3"),
+        "worker_slots (INNKEEPER_WORKER_SLOTS=3): there is no such key; did you mean INNKEEPER_WORKER__SLOTS?",
+    );
+    check(
+        set("worker.heartbeat_ms=300"),
+        "worker.heartbeat_ms (--set worker.heartbeat_ms=300): there is no such key; did you mean mesh.heartbeat_ms?",
+    );
+    check(
+        set("zzz=1"),
+        "zzz (--set zzz=1): there is no such key; `innkeeper config` prints all there are",
+    );
+    check(
+        set("worker.slots"),
+        "--set worker.slots: write it as KEY=VALUE, such as worker.slots=8",
+    );
+}
+
+#[test]
+fn a_value_of_another_type_is_told_with_where_it_came_from() {
+    check(
+        set("worker.slots=many"),
+        "worker.slots (--set worker.slots=many): invalid type: string \"many\", expected u32",
+    );
+    check(
+        environment("INNKEEPER_API__HTTP", "here"),
+        "api.http (INNKEEPER_API__HTTP=here): invalid socket address syntax",
+    );
+    let flag = Setting::flag("--http", "api.http", "here".into());
+    check(
+        Config::merge(vec![flag]),
+        "api.http (--http here): invalid socket address syntax",
+    );
+    check(
+        set("log.format=xml"),
+        "log.format (--set log.format=xml): unknown variant `xml`, expected `text` or `json`",
+    );
+}
+
+#[test]
+fn a_value_out_of_range_is_told_with_the_range() {
+    check(
+        set("worker.block_tokens=15"),
+        "worker.block_tokens is 15 (--set worker.block_tokens=15): it must be a power of two",
+    );
+    check(
+        set("mesh.heartbeat_ms=500"),
+        "mesh.lease_ms is 1500: it must be at least four heartbeats, which are 2000 ms (mesh.heartbeat_ms)",
+    );
+    check(
+        set("limits.attempts=0"),
+        "limits.attempts is 0 (--set limits.attempts=0): it must be from 1 to 1000",
+    );
+    for pair in [
+        "mesh.heartbeat_ms=9223372036854775807",
+        "worker.pool_mib=9223372036854775807",
+        "worker.threads=100000",
+        "api.max_requests=0",
+        "ucx.no_progress_ms=0",
+        "api.http=127.0.0.1:0",
+    ] {
+        let error = format!("{:#}", set(pair).expect_err(pair));
+        let (key, _) = pair.split_once('=').expect("a pair");
+        assert!(error.starts_with(&format!("{key} is ")), "{pair}: {error}");
+    }
+}
+
+#[test]
+fn there_are_fewer_than_sixty_options() {
+    let options = Config::keys().len();
+    assert!((20..60).contains(&options), "{options} options");
+}
+
+/// The fault switch is there in builds for tests, which this one is if the feature says so.
+#[test]
+fn the_fault_switch_is_a_key_of_test_builds_only() {
+    let known = Config::keys().iter().any(|key| key == "mesh.lose");
+    assert_eq!(known, cfg!(feature = "faults"));
+}

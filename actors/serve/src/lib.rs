@@ -1,0 +1,70 @@
+//! The innkeeper binary: typed configuration, composition root, command line.
+//!
+//! It is a library only so that its own tests can ask for its feature `faults`, which the program then has too.
+
+mod admin;
+mod chat;
+mod cli;
+mod compose;
+mod config;
+mod doctor;
+mod door;
+mod http;
+mod log;
+mod memory;
+mod output;
+mod paths;
+mod ports;
+mod processes;
+mod progress;
+mod ready;
+mod rooms;
+mod signals;
+mod text;
+mod trace;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+/// Does what the command line says. Failures are told in one line on standard error.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    match perform(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("innkeeper: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(cli: &Cli) -> Result<()> {
+    let config = cli.load_config()?;
+    log::init(&config.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("tokio")?;
+    let with_stdin = cli.stops_with_stdin();
+    let ended = runtime.block_on(async {
+        match &cli.command {
+            Command::Up(args) if args.processes => processes::up(&config, args, with_stdin).await,
+            Command::Up(args) => compose::up(&config, args, with_stdin).await,
+            Command::Gateway(_) => compose::gateway(&config, with_stdin).await,
+            Command::Worker(_) => compose::worker(&config, with_stdin).await,
+            Command::Chat(args) => chat::run(&config, args).await,
+            Command::Rooms(args) => rooms::run(&config, args).await,
+            Command::Doctor => doctor::run(&config).await,
+            Command::Config => Ok(output::print(&config.to_toml()?)?),
+        }
+    });
+    // Not waited for: a read of standard input cannot be cancelled, and would keep the process for ever.
+    runtime.shutdown_background();
+    ended
+}
