@@ -86,7 +86,8 @@ fn nothing_left() -> BackendError {
     BackendError("no token has a finite logit".to_owned())
 }
 
-/// Lowers the logits of tokens that were generated before.
+/// Lowers the logits of tokens that were generated before. Whatever the penalties, a finite logit stays finite: no wish of a client can
+/// leave nothing to choose from.
 #[allow(
     clippy::cast_precision_loss,
     reason = "counts of tokens in one answer are exact in f32"
@@ -99,8 +100,12 @@ fn penalise(logits: &mut [f32], generated: &[Token], sampling: &Sampling) {
     let mut sorted = generated.to_vec();
     sorted.sort_unstable();
     for run in sorted.chunk_by(|a, b| a == b) {
-        if let Some(logit) = run.first().and_then(|&t| logits.get_mut(t as usize)) {
-            *logit -= presence + frequency * run.len() as f32;
+        let penalty = presence + frequency * run.len() as f32;
+        if let Some(logit) = run.first().and_then(|&t| logits.get_mut(t as usize))
+            && logit.is_finite()
+            && !penalty.is_nan()
+        {
+            *logit = (*logit - penalty).clamp(f32::MIN, f32::MAX);
         }
     }
 }

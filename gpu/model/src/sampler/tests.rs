@@ -78,6 +78,37 @@ fn what_is_no_finite_number_is_an_error_and_so_is_nothing() {
 }
 
 #[test]
+fn no_wish_makes_sampling_fail() {
+    const EXTREMES: [f32; 8] = [
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::MAX,
+        f32::MIN,
+        0.0,
+        1e-30,
+        2.0,
+    ];
+    let set: [fn(&mut Sampling, f32); 5] = [
+        |s, x| s.temperature = x,
+        |s, x| s.top_p = x,
+        |s, x| s.min_p = x,
+        |s, x| s.presence_penalty = x,
+        |s, x| s.frequency_penalty = x,
+    ];
+    let history = [0, 1, 1, 2, 3];
+    for (one, other) in (0..set.len()).flat_map(|i| (0..set.len()).map(move |j| (i, j))) {
+        for (x, y) in EXTREMES.into_iter().flat_map(|x| EXTREMES.map(move |y| (x, y))) {
+            let mut sampling = Sampling { top_k: 3, ..hot() };
+            set[one](&mut sampling, x);
+            set[other](&mut sampling, y);
+            let token = sample(&[0.5, -2.0, f32::NEG_INFINITY, 1.5], &sampling, &history);
+            assert!(token != 2 && token < 4, "{sampling:?}: {token}");
+        }
+    }
+}
+
+#[test]
 fn end_tokens_are_not_sampled_when_forbidden() {
     let mut sampler = Sampler::new(vec![0, 2]);
     for sampling in [Sampling::default(), hot()] {

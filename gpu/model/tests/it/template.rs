@@ -82,6 +82,29 @@ fn what_real_templates_use_is_there() {
     );
     check("{{ messages[0]['content'].split('h')[1] ~ '!' }}", "i !");
     check("{{ '<&>' }}", "<&>");
+    // Llama 3's.
+    check(
+        "{%- if not tools_in_user_message is defined %}{%- set tools_in_user_message = true %}{%- endif %}\
+         {%- if not tools is defined %}{%- set tools = none %}{%- endif %}\
+         {%- if messages[0]['role'] == 'system' %}s{%- set messages = messages[1:] %}{%- else %}n{%- endif %}\
+         {%- if tools is not none %}t{%- endif %}\
+         {%- for message in messages %}\
+         {%- if not (message.role == 'ipython' or message.role == 'tool' or 'tool_calls' in message) %}\
+         {{- '[' + message['role'] + ']' + message['content'] | trim + '!' }}{%- endif %}{%- endfor %}",
+        "n[user]hi!",
+    );
+    // Qwen 3's.
+    check(
+        "{%- set ns = namespace(multi_step_tool=true, last_query_index=messages|length - 1) %}\
+         {%- for message in messages[::-1] %}{%- set index = (messages|length - 1) - loop.index0 %}\
+         {%- if ns.multi_step_tool and message.role == 'user' and message.content is string and not \
+         (message.content.startswith('<r>') and message.content.endswith('</r>')) %}\
+         {%- set ns.multi_step_tool = false %}{%- set ns.last_query_index = index %}{%- endif %}{%- endfor %}\
+         {{- ns.last_query_index }}{{- 'a</think>\\n\\nb'.split('</think>')[-1].lstrip('\\n') }}\
+         {{- '<think>\\nc\\n</think>'.split('</think>')[0].rstrip('\\n').split('<think>')[-1].strip('\\n') }}\
+         {%- if enable_thinking is defined and enable_thinking is false %}x{%- endif %}",
+        "0bc",
+    );
     check("{{ strftime_now('%d %b %Y') }}", "26 Jul 2024");
     check(
         "{{ messages[0].content.startswith(' ') and not messages[0].content.endswith('x') }}",
