@@ -91,10 +91,6 @@ fn parse(address: &SourceAddress) -> Result<SocketAddr, KvError> {
 }
 
 impl KvTransfer for UcxTransfer {
-    fn name(&self) -> &'static str {
-        "ucx"
-    }
-
     fn address(&self) -> SourceAddress {
         SourceAddress(format!("{SCHEME}{}", self.address).into_bytes())
     }

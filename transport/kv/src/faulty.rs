@@ -137,10 +137,6 @@ impl Script {
 }
 
 impl<T: KvTransfer> KvTransfer for Faulty<T> {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
     fn address(&self) -> SourceAddress {
         self.inner.address()
     }

@@ -105,9 +105,6 @@ pub struct Totals {
 
 /// A way to move KV blocks between workers. No method blocks on a peer.
 pub trait KvTransfer: Send + Sync + 'static {
-    /// `"in-process"`, `"ucx"`.
-    fn name(&self) -> &'static str;
-
     /// What a reader needs to reach this source.
     fn address(&self) -> SourceAddress;
 

@@ -47,10 +47,6 @@ mod tests {
     }
 
     impl KvTransfer for Mortal {
-        fn name(&self) -> &'static str {
-            "mortal"
-        }
-
         fn address(&self) -> SourceAddress {
             SourceAddress(Vec::new())
         }

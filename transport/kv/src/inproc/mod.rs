@@ -75,10 +75,6 @@ fn serve(reads: &Receiver<Read>, hub: &Hub, shared: &Shared) {
 }
 
 impl KvTransfer for InProcess {
-    fn name(&self) -> &'static str {
-        TRANSPORT
-    }
-
     fn address(&self) -> SourceAddress {
         Hub::address(self.id)
     }

@@ -134,10 +134,6 @@ struct Panicky {
 }
 
 impl KvTransfer for Panicky {
-    fn name(&self) -> &'static str {
-        self.faulty.name()
-    }
-
     fn address(&self) -> SourceAddress {
         self.faulty.address()
     }
