@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cargo_metadata::{DependencyKind, MetadataCommand};
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
@@ -43,14 +43,18 @@ fn wrong(arrows: &Arrows) -> Vec<String> {
     wrong
 }
 
-/// Our crates and what of ours each depends on, other than for its tests.
-fn arrows() -> Arrows {
-    let metadata = MetadataCommand::new()
+fn workspace() -> Metadata {
+    MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
         .no_deps()
         .other_options(["--locked".to_owned(), "--offline".to_owned()])
         .exec()
-        .unwrap();
+        .unwrap()
+}
+
+/// Our crates and what of ours each depends on, other than for its tests.
+fn arrows() -> Arrows {
+    let metadata = workspace();
     let short = |name: &str| name.strip_prefix("innkeeper-").unwrap_or(name).to_owned();
     let packages = metadata.workspace_packages();
     packages
@@ -87,4 +91,30 @@ fn an_arrow_that_is_not_in_the_table_is_found() {
     arrows.get_mut("room").unwrap().insert("wire".to_owned());
     arrows.insert("newcomer".to_owned(), BTreeSet::new());
     assert_eq!(wrong(&arrows), ["newcomer is not in the table", "room -> wire"]);
+}
+
+/// The fault switches are for tests: no crate has them by default, or asks for them otherwise than for its tests.
+#[test]
+fn a_release_has_no_fault_switches() {
+    let metadata = workspace();
+    let mut asked_for_tests = 0;
+    for package in metadata.workspace_packages() {
+        let mut on: Vec<&str> = vec!["default"];
+        while let Some(feature) = on.pop() {
+            assert_ne!(feature, "faults", "{} by default", package.name);
+            let enabled = package.features.get(feature);
+            on.extend(enabled.into_iter().flatten().map(String::as_str));
+        }
+        for dependency in &package.dependencies {
+            let asks = dependency.features.iter().any(|feature| feature == "faults");
+            match dependency.kind {
+                DependencyKind::Development => asked_for_tests += usize::from(asks),
+                _ => assert!(!asks, "{} of {}", package.name, dependency.name),
+            }
+        }
+    }
+    assert!(
+        asked_for_tests > 0,
+        "the look at the manifests sees the switches at all"
+    );
 }

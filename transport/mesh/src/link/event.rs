@@ -95,7 +95,7 @@ pub enum DownReason {
     /// What comes is not frames any more.
     #[error("out of step: {0}")]
     Framing(#[from] HeaderError),
-    /// This end was stopped, and what was queued was delivered or had its time.
+    /// This end was stopped, and what was queued was delivered or had its time; or it was dropped, and what was queued was not.
     #[error("stopped here")]
     Stopped,
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quinn::{ReadExactError, RecvStream};
+use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 use wire::{DecodeError, Header, HeaderError, Message, Payload};
@@ -61,6 +62,9 @@ pub(crate) async fn read_frame(
     Ok(header)
 }
 
+/// Frames after which the link's writer has its turn, however many more there are: they share a task.
+const FRAMES_A_TURN: u64 = 32;
+
 /// Reads until the link is over. `deliver` must not block. (The keeper's lease is the deadline of every wait here.)
 pub(crate) async fn read_loop<In: Message>(
     core: &Arc<Core>,
@@ -70,37 +74,48 @@ pub(crate) async fn read_loop<In: Message>(
 ) -> DownReason {
     let mut payload = Payload::default();
     loop {
-        let header = match read_frame(&mut stream, &mut payload, In::MAX_BYTES).await {
-            Ok(header) => header,
-            Err(error) => return error.into(),
-        };
-        if switch.cuts_in() {
-            continue;
-        }
-        let bytes = Header::BYTES + payload.as_bytes().len();
-        let frame = In::decode(core.version, header, payload.as_bytes());
-        // A peer of which nothing is understood is as good as silent.
-        let now = Instant::now();
-        let alive = match &frame {
-            Ok(_) => core.lease.renew(now),
-            Err(_) => core.lease.check(now),
-        };
-        if let Err(silent) = alive {
-            return silent;
-        }
-        core.counters.received(bytes);
-        match frame {
-            Ok(frame) => {
-                let unread = core.places.take(bytes).await;
-                // A link that was ended by its owner is over at once for its owner, not when this task notices.
-                if core.ending.is_cancelled() {
-                    return DownReason::Stopped;
-                }
-                deliver(frame, unread);
+        for _ in 0..FRAMES_A_TURN {
+            if let Err(why) = next(core, &mut stream, &mut payload, switch, &deliver).await {
+                return why;
             }
-            Err(error) => dropped(core, &error),
         }
+        yield_now().await;
     }
+}
+
+/// Reads one frame, and delivers or drops it.
+async fn next<In: Message>(
+    core: &Core,
+    stream: &mut RecvStream,
+    payload: &mut Payload,
+    switch: &Switch,
+    deliver: impl Fn(In, Unread),
+) -> Result<(), DownReason> {
+    let header = read_frame(stream, payload, In::MAX_BYTES).await?;
+    if switch.cuts_in() {
+        return Ok(());
+    }
+    let bytes = Header::BYTES + payload.as_bytes().len();
+    let frame = In::decode(core.version, header, payload.as_bytes());
+    // A peer of which nothing is understood is as good as silent.
+    let now = Instant::now();
+    match &frame {
+        Ok(_) => core.lease.renew(now)?,
+        Err(_) => core.lease.check(now)?,
+    }
+    core.counters.received(bytes);
+    match frame {
+        Ok(frame) => {
+            let unread = core.places.take(bytes).await;
+            // A link that was ended by its owner is over at once for its owner, not when this task notices.
+            if core.ending.is_cancelled() {
+                return Err(DownReason::Stopped);
+            }
+            deliver(frame, unread);
+        }
+        Err(error) => dropped(core, &error),
+    }
+    Ok(())
 }
 
 /// The first is worth a warning; many would only fill the log.
