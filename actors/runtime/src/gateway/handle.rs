@@ -27,13 +27,13 @@ pub enum Refused {
         /// The limit.
         limit: usize,
     },
-    /// The gateway takes no more requests.
+    /// The gateway takes no more requests, or has ended.
     #[error("the gateway is shutting down")]
     ShuttingDown,
     /// No actor could be started for it.
     #[error("the request could not be started")]
     NotStarted,
-    /// The supervisor did not answer: it is overloaded, or gone, and the gateway with it.
+    /// The supervisor did not answer: it is overloaded.
     #[error("the gateway's supervisor did not answer within {waited_ms} ms")]
     Unavailable {
         /// How long was waited.
@@ -134,15 +134,17 @@ impl GatewayHandle {
     pub async fn submit(&self, job: Job) -> Result<Answer, Refused> {
         let (reply, answer) = ractor::concurrency::oneshot();
         let message = SupervisorMessage::Submit(job, RpcReplyPort::from(reply));
-        let unavailable = Refused::Unavailable {
-            waited_ms: u64::try_from(SUBMIT_PATIENCE.as_millis()).unwrap_or(u64::MAX),
-        };
-        self.supervisor.cast(message).map_err(|_| unavailable.clone())?;
+        // A supervisor that is gone takes the gateway with it.
+        let gone = Refused::ShuttingDown;
+        self.supervisor.cast(message).map_err(|_| gone.clone())?;
         match timeout(SUBMIT_PATIENCE, answer).await {
             Ok(Ok(started)) => {
                 started.map(|Started { rooms, stream, actor }| Answer { rooms, stream, actor })
             }
-            _ => Err(unavailable),
+            Ok(Err(_)) => Err(gone),
+            Err(_) => Err(Refused::Unavailable {
+                waited_ms: u64::try_from(SUBMIT_PATIENCE.as_millis()).unwrap_or(u64::MAX),
+            }),
         }
     }
 
@@ -170,11 +172,14 @@ impl GatewayHandle {
         self.shared.board.lately_ended()
     }
 
-    /// Ends a room on an operator's behalf; `false` if there is none of that name.
+    /// Ends a room on an operator's behalf; `false` if there is none of that name. A name that an earlier incarnation of this gateway gave
+    /// is that of no room here.
     pub fn abort(&self, room: RoomId) -> bool {
-        self.shared
-            .directory
-            .deliver(room.seq, Mail::Input(room::Input::Abort(AbortBy::Operator)))
+        room.gateway == self.node()
+            && self
+                .shared
+                .directory
+                .deliver(room.seq, Mail::Input(room::Input::Abort(AbortBy::Operator)))
     }
 
     /// The linked workers.

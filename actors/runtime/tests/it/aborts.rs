@@ -1,8 +1,8 @@
 //! Nobody wants the answer any more: in every phase the client hears at once, and everything comes back.
 
-use room::{AbortBy, Finish, Outcome, PhaseKind};
+use room::{AbortBy, Finish, NodeId, Outcome, PhaseKind, RoomId};
 
-use crate::cluster::{Setup, Stuck, aborted, finish, job};
+use crate::cluster::{OF_A_PAIR, Setup, Stuck, aborted, finish, job};
 
 /// The client leaves.
 async fn check_leaves(setup: Setup, phase: PhaseKind) {
@@ -33,6 +33,14 @@ async fn check_leaves(setup: Setup, phase: PhaseKind) {
 async fn check_operator(setup: Setup, phase: PhaseKind, outcome: Outcome) {
     let mut stuck = Stuck::reach(setup, phase, job(1, 21, 30)).await;
     let room = stuck.answer.rooms()[0];
+    let namesake = RoomId {
+        gateway: NodeId(room.gateway.0 - 1),
+        ..room
+    };
+    assert!(
+        !stuck.cluster.gateway.abort(namesake),
+        "of an earlier incarnation"
+    );
     assert!(stuck.cluster.gateway.abort(room));
     let got = finish(&mut stuck.answer).await;
     assert_eq!(got[0].outcome, Some(outcome), "in {phase}");
@@ -40,14 +48,6 @@ async fn check_operator(setup: Setup, phase: PhaseKind, outcome: Outcome) {
     stuck.cluster.quiesce().await;
     assert!(!stuck.cluster.gateway.abort(room), "it has ended");
 }
-
-const OF_A_PAIR: [PhaseKind; 5] = [
-    PhaseKind::Queued,
-    PhaseKind::Reserving,
-    PhaseKind::Prefilling,
-    PhaseKind::Pulling,
-    PhaseKind::Decoding,
-];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_client_leaves_in_every_phase_of_a_pair() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use room::{Outcome, PhaseKind};
 
-use crate::cluster::{Setup, Stuck, finish, job};
+use crate::cluster::{OF_A_PAIR, Setup, Stuck, finish, job};
 
 async fn check(setup: Setup, phase: PhaseKind) {
     let mut wanted = job(1, 21, 30);
@@ -18,14 +18,7 @@ async fn check(setup: Setup, phase: PhaseKind) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_every_phase_of_a_pair() {
-    let phases = [
-        PhaseKind::Queued,
-        PhaseKind::Reserving,
-        PhaseKind::Prefilling,
-        PhaseKind::Pulling,
-        PhaseKind::Decoding,
-    ];
-    let checks = phases.map(|phase| tokio::spawn(check(Setup::pair(), phase)));
+    let checks = OF_A_PAIR.map(|phase| tokio::spawn(check(Setup::pair(), phase)));
     for checked in checks {
         checked.await.unwrap();
     }

@@ -140,6 +140,6 @@ async fn a_node_that_is_dropped_serves_no_more() {
     let ends = finish(&mut answer).await;
     assert_eq!(ends[0].outcome, Some(Outcome::Failed(Failure::OwnerLost)));
     let refused = gateway.submit(job(2, 5, 5)).await.err();
-    assert_eq!(refused, Some(Refused::Unavailable { waited_ms: 2_000 }));
+    assert_eq!(refused, Some(Refused::ShuttingDown));
     workers.iter().for_each(|worker| worker.gate.open());
 }

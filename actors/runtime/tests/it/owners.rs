@@ -6,7 +6,7 @@ use std::time::Duration;
 use room::{Failure, Finish, Outcome, PhaseKind};
 use runtime::{Poison, Refused};
 
-use crate::cluster::{Cluster, Setup, Stuck, finish, job};
+use crate::cluster::{Cluster, OF_A_PAIR, Setup, Stuck, finish, job};
 
 async fn check(setup: Setup, phase: PhaseKind, poison: Poison, outcome: Outcome) {
     let mut wanted = job(1, 21, 30);
@@ -29,14 +29,7 @@ const LOST: Outcome = Outcome::Failed(Failure::OwnerLost);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_panics_in_any_phase() {
-    let phases = [
-        PhaseKind::Queued,
-        PhaseKind::Reserving,
-        PhaseKind::Prefilling,
-        PhaseKind::Pulling,
-        PhaseKind::Decoding,
-    ];
-    for phase in phases {
+    for phase in OF_A_PAIR {
         check(Setup::pair(), phase, Poison::Panic, LOST).await;
     }
     check(Setup::mixed(), PhaseKind::Decoding, Poison::Panic, LOST).await;

@@ -20,7 +20,7 @@ use wire::Role;
 pub(crate) use gate::Gate;
 pub(crate) use jobs::{aborted, completed, finish, job, next_tokens};
 pub(crate) use oracle::expected;
-pub(crate) use stuck::Stuck;
+pub(crate) use stuck::{OF_A_PAIR, Stuck};
 pub(crate) use worker::WorkerUnderTest;
 
 /// No wait of a test is longer; none that succeeds is anywhere near.

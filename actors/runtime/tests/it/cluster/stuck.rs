@@ -8,6 +8,15 @@ use wire::Kind;
 
 use super::{Cluster, Setup, job};
 
+/// The phases that a room goes through with a pair of workers before it has its outcome.
+pub(crate) const OF_A_PAIR: [PhaseKind; 5] = [
+    PhaseKind::Queued,
+    PhaseKind::Reserving,
+    PhaseKind::Prefilling,
+    PhaseKind::Pulling,
+    PhaseKind::Decoding,
+];
+
 /// A cluster with a room that stays in one phase until [`Stuck::heal`].
 pub(crate) struct Stuck {
     pub(crate) cluster: Cluster,
