@@ -107,6 +107,7 @@ impl Engine {
         let slices = self.scheduler.slices(plan);
         let mut sampled = Vec::new();
         self.watch.begin(plan, began);
+        // Nothing can end a device that hangs here: its worker sees how long the step lasts, and gives this engine up.
         // Whatever a panic leaves behind is thrown away: nothing of it is looked at again.
         let ran = catch_unwind(AssertUnwindSafe(|| backend.step(&slices, &mut sampled)));
         let interrupted = self.watch.end();

@@ -67,7 +67,7 @@ impl InProcess {
     }
 }
 
-/// The transfer thread: ends when the queue's sender is gone and the queue is empty.
+/// The transfer thread: ends when the queue's sender is gone, with the transfer, and the queue is empty.
 fn serve(reads: &Receiver<Read>, hub: &Hub, shared: &Shared) {
     while let Ok(read) = reads.recv() {
         copy::perform(hub, shared, &read);
@@ -123,7 +123,8 @@ impl Drop for InProcess {
             return;
         };
         drop(queue);
-        // An event handler may hold the last reference: a thread cannot wait for itself.
+        // All reads are cancelled, so this waits for the one block that is being copied. An event handler may hold the last reference:
+        // a thread cannot wait for itself.
         if thread.thread().id() != thread::current().id() {
             let _ = thread.join();
         }
