@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use integration_tests::{Cluster, Signal, Stream, answer, completion};
+use integration_tests::{Cluster, Signal, Stream, answer, completion, get, post};
 
 use crate::prompts::{check_whole, long};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Opens a stream and reads its first tokens.
-async fn streaming(cluster: &Cluster, prompt: &str) -> Stream {
-    let request = completion(prompt, 400, 0.0, 0);
+async fn streaming(cluster: &Cluster, prompt: &str, tokens: u32) -> Stream {
+    let request = completion(prompt, tokens, 0.0, 0);
     let mut stream = Stream::open(cluster.ports().http, &request).await.unwrap();
     stream.read_tokens(3).await.unwrap();
     stream
@@ -18,7 +18,7 @@ async fn streaming(cluster: &Cluster, prompt: &str) -> Stream {
 
 /// Clients leave in prefill and in decode, and no `Close` ever arrives.
 async fn every_close_is_lost(cluster: &mut Cluster) {
-    let stream = streaming(cluster, "A guest who leaves early").await;
+    let stream = streaming(cluster, "A guest who leaves early", 400).await;
     let rooms = cluster.rooms().await;
     assert_eq!(rooms.len(), 1, "{rooms:#?}");
     let room = rooms[0].room.clone();
@@ -83,7 +83,7 @@ async fn a_stranger_is_refused(cluster: &mut Cluster) {
     assert!(reason.contains("blocks hold 32 tokens"), "{reason}");
     let told = cluster.process("gateway-0").log();
     assert!(
-        told.contains("refused stranger"),
+        told.contains("a worker was refused") && told.contains("stranger (decode)"),
         "the gateway says whom it refused"
     );
     let workers = cluster.workers().await;
@@ -105,7 +105,7 @@ async fn a_stranger_is_refused(cluster: &mut Cluster) {
 
 /// The gateway is killed with streams open: its workers drop its rooms, and serve the next one.
 async fn the_gateway_is_killed(cluster: &mut Cluster) {
-    let stream = streaming(cluster, "A guest whose inn burns down").await;
+    let stream = streaming(cluster, "A guest whose inn burns down", 400).await;
     cluster.process("gateway-0").signal(Signal::Kill);
     let cut = stream.finish().await;
     assert!(!matches!(&cut, Ok(answer) if answer.done), "{cut:?}");
@@ -124,16 +124,42 @@ async fn the_gateway_is_killed(cluster: &mut Cluster) {
     );
 }
 
-/// Told to stop, a worker and a gateway take nothing new, let streams finish, and exit with 0.
-async fn everybody_leaves_in_order(cluster: &mut Cluster) {
+/// Waits until the gateway, which was told to stop, says so; then no request is let in, while the doors are open.
+async fn check_closing(cluster: &Cluster) {
     let to = cluster.ports().http;
-    let mut stream = Stream::open(to, &completion("The last guest", 12, 0.0, 0))
+    let closing = || async {
+        let ready = get(to, "/health/ready").await.unwrap();
+        (ready.status == 503).then_some(ready)
+    };
+    let (ready, _) = cluster.until("the gateway is closing", closing).await;
+    let ready = ready.text().await.unwrap();
+    assert!(ready.contains("shutting down"), "{ready}");
+    let refused = post(to, "/v1/completions", &completion("Too late", 4, 0.0, 0))
         .await
         .unwrap();
-    stream.read_tokens(2).await.unwrap();
+    let (status, retry_after) = (refused.status, refused.retry_after.clone());
+    let why = refused.text().await.unwrap();
+    assert_eq!((status, retry_after.as_deref()), (503, Some("1")), "{why}");
+}
+
+/// Told to stop, a gateway refuses what is new and lets streams finish; one that does not within the grace is told why. Then it and its
+/// workers exit with 0.
+async fn everybody_leaves_in_order(cluster: &mut Cluster) {
+    let to = cluster.ports().http;
+    let mut last = Stream::open(to, &completion("The last guest", 12, 0.0, 0))
+        .await
+        .unwrap();
+    last.read_tokens(2).await.unwrap();
+    let sleeper = streaming(cluster, "A guest who does not wake up", 4_000).await;
     cluster.process("gateway-0").signal(Signal::Terminate);
-    let last = stream.finish().await.unwrap();
-    check_whole(&[last], 12);
+    check_closing(cluster).await;
+    check_whole(&[last.finish().await.unwrap()], 12);
+    let ended = sleeper.finish().await.unwrap();
+    let why = ended.error.as_ref().and_then(|error| error["message"].as_str());
+    assert!(
+        !ended.done && why.is_some_and(|why| why.contains("shutting down")),
+        "{ended:?}"
+    );
     for name in ["gateway-0", "prefill-0", "decode-0"] {
         if name != "gateway-0" {
             cluster.process(name).signal(Signal::Terminate);
@@ -143,6 +169,23 @@ async fn everybody_leaves_in_order(cluster: &mut Cluster) {
         println!("SIGTERM: {name} ended after {:?}: {status}", started.elapsed());
         assert!(status.success(), "{name}: {status}");
     }
+}
+
+/// Told to stop a second time, a gateway does not wait for anybody.
+async fn one_who_is_told_twice_leaves_at_once(cluster: &mut Cluster) {
+    let stream = streaming(cluster, "A guest who is thrown out", 4_000).await;
+    cluster.process("gateway-0").signal(Signal::Terminate);
+    check_closing(cluster).await;
+    cluster.process("gateway-0").signal(Signal::Terminate);
+    let status = cluster.process("gateway-0").ended(LIMIT).await;
+    assert!(!status.success(), "{status}");
+    let log = cluster.process("gateway-0").log();
+    assert!(log.contains("a second time"), "{log}");
+    let cut = stream.finish().await;
+    assert!(!matches!(&cut, Ok(answer) if answer.done), "{cut:?}");
+    cluster.start_gateway(&[]);
+    cluster.ready(2).await;
+    cluster.all_back(2).await;
 }
 
 #[tokio::test]
@@ -156,5 +199,6 @@ async fn cluster_outlives_lost_messages_and_gateways() {
     every_close_is_lost(&mut cluster).await;
     a_stranger_is_refused(&mut cluster).await;
     the_gateway_is_killed(&mut cluster).await;
+    one_who_is_told_twice_leaves_at_once(&mut cluster).await;
     everybody_leaves_in_order(&mut cluster).await;
 }
