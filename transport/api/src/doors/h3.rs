@@ -239,7 +239,7 @@ async fn answer(
     peer: SocketAddr,
     hall: &Hall,
 ) -> Result<RequestStream<SendHalf, Bytes>, String> {
-    let (parts, mut body) = hall.answer(request, peer).await.into_parts();
+    let (parts, mut body) = hall.answer(request, peer).await.lingering().into_parts();
     within(hall, send.send_response(Response::from_parts(parts, ()))).await?;
     // The body bounds its own waits: a stream's next event comes by the request's deadline.
     while let Some(frame) = body.frame().await {

@@ -6,6 +6,7 @@ mod heard;
 mod limits;
 mod meter;
 mod occupancy;
+mod rest;
 mod sliced;
 mod tcp;
 mod tls;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use http::{Request, Version};
+use http::{Request, Version, header};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -25,6 +26,7 @@ use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt;
 
 pub use limits::DoorLimits;
+use rest::{Kept, Lingering, Rest};
 use sliced::Sliced;
 pub use tls::{Tls, TlsError};
 
@@ -246,19 +248,41 @@ impl Hall {
     }
 
     /// Answers one request.
-    async fn answer(&self, mut request: Request<Body>, peer: SocketAddr) -> Response {
+    async fn answer(&self, mut request: Request<Body>, peer: SocketAddr) -> Answered {
         request.extensions_mut().insert(Peer(peer));
         let over_tcp = request.version() < Version::HTTP_3;
+        // Whoever asks first is told before it has sent anything: there will be no rest.
+        let asks_first = request.headers().contains_key(header::EXPECT);
+        let rest = Rest::default();
+        let request = request.map(|body| Body::new(Kept::new(body, rest.clone())));
         let mut response = match self.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         };
         if let Some(value) = self.alt_svc.as_ref().filter(|_| over_tcp) {
-            response
-                .headers_mut()
-                .insert(http::header::ALT_SVC, value.clone());
+            response.headers_mut().insert(header::ALT_SVC, value.clone());
         }
-        response.map(|body| Body::new(Sliced::new(body)))
+        Answered {
+            response: response.map(|body| Body::new(Sliced::new(body))),
+            rest: rest.take().filter(|_| !asks_first),
+        }
+    }
+}
+
+/// An answer, and what its client has still to send of the request: to be taken for a while, see [`rest`].
+struct Answered {
+    response: Response,
+    rest: Option<Body>,
+}
+
+impl Answered {
+    /// The answer ends after the rest.
+    fn lingering(self) -> Response {
+        let Self { mut response, rest } = self;
+        let Some(rest) = rest else { return response };
+        // HTTP/1.1 would end the answer where its length says.
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        response.map(|body| Body::new(Lingering::new(body, rest)))
     }
 }
 

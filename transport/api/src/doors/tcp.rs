@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
-use http::Request;
+use http::{Request, Version};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::service::service_fn;
@@ -24,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::heard::Heard;
 use super::occupancy::{Placed, Shared, Verdict};
+use super::rest::discard;
 use super::{DoorLimits, Hall, drain};
 
 /// The pause after a failed accept: most often no file descriptor is left.
@@ -107,18 +108,24 @@ fn prepare(stream: &TcpStream, limits: &DoorLimits) -> std::io::Result<()> {
 /// Speaks HTTP on one connection until it ends, breaks a limit, or the doors have closed and it is done.
 async fn http<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(io: I, peer: SocketAddr, mut hall: Hall) {
     let occupancy = Shared::new(Instant::now());
+    let streams = Streams::default();
     let service = {
-        let (hall, occupancy) = (hall.clone(), occupancy.clone());
+        let (hall, occupancy, streams) = (hall.clone(), occupancy.clone(), streams.clone());
         service_fn(move |request: Request<Incoming>| {
-            let (hall, occupancy) = (hall.clone(), occupancy.clone());
+            let (hall, occupancy, streams) = (hall.clone(), occupancy.clone(), streams.clone());
             async move {
                 let place = occupancy.enter(CUT.try_with(Arc::clone).ok());
-                let response = hall.answer(request.map(Body::new), peer).await;
+                let http2 = request.version() == Version::HTTP_2;
+                let mut answered = hall.answer(request.map(Body::new), peer).await;
+                if let Some(rest) = answered.rest.take_if(|_| http2) {
+                    streams.spawn(discard(rest));
+                }
+                let response = answered.lingering();
                 Ok::<_, Infallible>(response.map(|body| Placed::new(body, place)))
             }
         })
     };
-    let builder = builder(&hall.limits);
+    let builder = builder(&hall.limits, streams);
     let io = TokioIo::new(Heard::new(io, occupancy.clone()));
     let mut serving = pin!(builder.serve_connection(io, service));
     let mut check = interval(hall.limits.check_interval());
@@ -157,8 +164,8 @@ async fn http<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(io: I, peer: S
     }
 }
 
-fn builder(limits: &DoorLimits) -> auto::Builder<Streams> {
-    let mut builder = auto::Builder::new(Streams::default());
+fn builder(limits: &DoorLimits, streams: Streams) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(streams);
     let header_bytes = usize::try_from(limits.header_bytes)
         .unwrap_or(usize::MAX)
         .max(8192);
@@ -184,17 +191,23 @@ tokio::task_local! {
     static CUT: Arc<Notify>;
 }
 
-/// Runs the HTTP/2 streams of one connection, and ends them with it.
+/// Runs the HTTP/2 streams of one connection and what they leave behind, and ends them with it.
 #[derive(Clone, Default)]
 struct Streams(Arc<Mutex<JoinSet<()>>>);
+
+impl Streams {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while streams.try_join_next().is_some() {}
+        streams.spawn(task);
+    }
+}
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
         let cut = Arc::new(Notify::new());
         let serving = CUT.scope(Arc::clone(&cut), stream);
-        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while streams.try_join_next().is_some() {}
-        streams.spawn(async move {
+        self.spawn(async move {
             tokio::select! {
                 biased;
                 // Dropped before its end, it is reset; its neighbours go on.

@@ -75,6 +75,22 @@ async fn far_too_large() {
     }
 }
 
+/// Any answer may come while the client is still sending.
+#[tokio::test]
+async fn of_a_request_that_goes_nowhere() {
+    let server = Server::start(MockSubmit::new(hello)).await;
+    let body = json!({"model": "m", "prompt": "x".repeat(20 << 20)});
+    for protocol in PROTOCOLS {
+        let answer = server.call(protocol, Method::POST, "/nowhere", &body).await;
+        assert_eq!(answer.status, 404, "{protocol:?}");
+        assert_eq!(
+            answer.json().await["error"]["code"],
+            "unknown_url",
+            "{protocol:?}"
+        );
+    }
+}
+
 /// Not a byte of the body is sent: its announced length is enough.
 #[tokio::test]
 async fn too_large_by_its_own_account_is_refused_unread() {
