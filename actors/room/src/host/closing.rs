@@ -14,13 +14,16 @@ impl Host {
     }
 
     /// Ends a stay: closes its lease and tells everybody who holds its blocks to stop. With `answer` the owner hears
-    /// `Closed` once nothing is left; of a stay that is closing already, that is all that changes.
+    /// `Closed` once nothing is left; of a stay that is closing already, that is all that can change.
     pub(super) fn leave(&mut self, now: Time, attempt: Attempt, answer: bool, why: StayCause) {
-        let Some(stay) = self.stays.get(&attempt) else {
+        let Some(stay) = self.stays.get_mut(&attempt) else {
             return;
         };
-        if let Phase::Closing { answer: before } = stay.phase() {
-            return self.ask_again(attempt, answer || before);
+        if stay.kind() == StayPhase::Closing {
+            if answer {
+                stay.expect_answer();
+            }
+            return;
         }
         self.wants.remove(&attempt);
         let closed = self.ledger.close(attempt);
@@ -35,12 +38,6 @@ impl Host {
             );
         } else {
             self.forget(now, attempt, answer, why);
-        }
-    }
-
-    fn ask_again(&mut self, attempt: Attempt, answer: bool) {
-        if let Some(stay) = self.stays.get_mut(&attempt) {
-            stay.expect_answer(answer);
         }
     }
 

@@ -138,10 +138,10 @@ impl Stay {
         self.deadline = deadline;
     }
 
-    /// Decides whether the owner of a closing stay hears `Closed`.
-    pub(super) fn expect_answer(&mut self, answer: bool) {
-        if let Phase::Closing { answer: expected } = &mut self.phase {
-            *expected = answer;
+    /// The owner of a closing stay is to hear `Closed`.
+    pub(super) fn expect_answer(&mut self) {
+        if let Phase::Closing { answer } = &mut self.phase {
+            *answer = true;
         }
     }
 

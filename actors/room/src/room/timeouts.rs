@@ -49,11 +49,9 @@ impl Room {
                 let failure = fault.map_or(Failure::NoCredit, Failure::Attempts);
                 self.settle(now, Outcome::Failed(failure));
             }
-            Phase::Queued(queued) => {
-                if queued.pause_until.is_some_and(|at| at <= now) {
-                    queued.pause_until = None;
-                    self.enqueue();
-                }
+            Phase::Queued(queued) if queued.pause_until.is_some_and(|at| at <= now) => {
+                queued.pause_until = None;
+                self.enqueue();
             }
             _ if passed => {
                 if let Some(silent) = self.phase.speaker() {

@@ -1,96 +1,17 @@
-//! The desk: order, credit, and what it refuses.
+//! The desk: order, and what it refuses.
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use room::{
-    Advert, Attempt, Bid, Credit, Desk, DeskLimits, Failure, Generation, NodeId, Priority, Role, RoomId,
-    Route, Verdict, WorkerSpec,
+    Advert, Attempt, Bid, Credit, Desk, DeskLimits, Failure, Generation, NodeId, Priority, Role, Verdict,
+    WorkerSpec,
 };
 
-use crate::room_kit::{GATEWAY, cases, ms};
-
-const P1: NodeId = NodeId(11);
-const P2: NodeId = NodeId(12);
-const D1: NodeId = NodeId(21);
-const D2: NodeId = NodeId(22);
-const M1: NodeId = NodeId(31);
-const M2: NodeId = NodeId(32);
-
-const DRAINING: Advert = Advert {
-    available_blocks: 100,
-    free_slots: 4,
-    draining: true,
+use crate::desk_kit::{
+    D1, D2, DRAINING, M1, M2, P1, P2, attempt, bid, desk, granted, role_of, route_of, spec, verdicts,
 };
-
-fn attempt(seq: u64) -> Attempt {
-    Attempt {
-        room: RoomId {
-            gateway: GATEWAY,
-            seq,
-        },
-        generation: Generation::FIRST,
-    }
-}
-
-/// Room `seq` arrived at `seq` milliseconds.
-fn bid(seq: u64, positions: u32) -> Bid {
-    Bid {
-        attempt: attempt(seq),
-        priority: Priority(0),
-        arrived: ms(seq),
-        positions,
-        max_positions: positions + 16,
-        avoid: BTreeSet::new(),
-    }
-}
-
-fn spec(role: Role) -> WorkerSpec {
-    WorkerSpec {
-        role,
-        blocks: 100,
-        block_tokens: 16,
-        slots: 4,
-    }
-}
-
-fn role_of(node: NodeId) -> Role {
-    match node.0 / 10 {
-        1 => Role::Prefill,
-        2 => Role::Decode,
-        _ => Role::Mixed,
-    }
-}
-
-fn desk(nodes: &[NodeId]) -> Desk {
-    let mut desk = Desk::new(DeskLimits::default(), ms(0));
-    for node in nodes {
-        desk.worker_up(ms(0), *node, spec(role_of(*node)));
-    }
-    desk
-}
-
-fn verdicts(desk: &mut Desk, now_ms: u64) -> Vec<Verdict> {
-    std::iter::from_fn(|| desk.poll_verdict(ms(now_ms))).collect()
-}
-
-/// The rooms that were granted, in order.
-fn granted(desk: &mut Desk) -> Vec<u64> {
-    let seq = |verdict: Verdict| match verdict {
-        Verdict::Granted { attempt, .. } => attempt.room.seq,
-        Verdict::Refused { .. } => panic!("{verdict:?}"),
-    };
-    verdicts(desk, 1).into_iter().map(seq).collect()
-}
-
-fn route_of(desk: &mut Desk, bid: Bid) -> Route {
-    let wanted = bid.attempt;
-    desk.enqueue(bid).unwrap();
-    match verdicts(desk, 1)[..] {
-        [Verdict::Granted { attempt, route }] if attempt == wanted => route,
-        ref other => panic!("{other:?}"),
-    }
-}
+use crate::room_kit::{cases, ms};
 
 #[test]
 fn priority_then_arrival() {
@@ -106,39 +27,6 @@ fn priority_then_arrival() {
     assert_eq!(granted(&mut desk), [0; 0], "no decode worker");
     desk.worker_up(ms(1), D1, spec(Role::Decode));
     assert_eq!(granted(&mut desk), [4, 1, 2, 3]);
-}
-
-#[test]
-fn slots_bound_what_is_granted_and_come_back() {
-    let mut desk = desk(&[M1]);
-    for seq in 0..6 {
-        desk.enqueue(bid(seq, 16)).unwrap();
-    }
-    assert_eq!(granted(&mut desk), [0, 1, 2, 3]);
-    desk.give_back(attempt(1), M1, Credit::Compute);
-    assert_eq!(granted(&mut desk), [0; 0], "its slot is still taken");
-    desk.give_back(attempt(1), M1, Credit::All);
-    desk.give_back(attempt(1), M1, Credit::All);
-    assert_eq!(granted(&mut desk), [4], "given back twice, granted once");
-}
-
-#[test]
-fn prefills_under_way_are_bounded() {
-    let mut desk = desk(&[D1, D2]);
-    desk.worker_up(
-        ms(0),
-        P1,
-        WorkerSpec {
-            slots: 100,
-            ..spec(Role::Prefill)
-        },
-    );
-    for seq in 0..6 {
-        desk.enqueue(bid(seq, 16)).unwrap();
-    }
-    assert_eq!(granted(&mut desk), [0, 1, 2, 3]);
-    desk.give_back(attempt(0), P1, Credit::Compute);
-    assert_eq!(granted(&mut desk), [4]);
 }
 
 #[test]
@@ -179,42 +67,6 @@ fn an_old_attempt_that_leaves_does_not_take_the_next_one_along() {
 }
 
 #[test]
-fn an_advertisement_counts_against_all_but_what_it_cannot_know() {
-    let advert = |available_blocks| Advert {
-        available_blocks,
-        free_slots: 4,
-        draining: false,
-    };
-    let check = |advertised_at, available, expected| {
-        let mut desk = desk(&[M1]);
-        route_of(&mut desk, bid(0, 320)); // 21 blocks, at 1 ms
-        desk.advertise(ms(advertised_at), M1, advert(available));
-        desk.enqueue(bid(1, 320)).unwrap();
-        assert_eq!(
-            verdicts(&mut desk, 1).len(),
-            expected,
-            "{available} at {advertised_at}"
-        );
-    };
-    // Just after the promise, the advertisement is taken not to know of it.
-    check(2, 41, 0);
-    check(2, 42, 1);
-    // Later it is.
-    check(900, 20, 0);
-    check(900, 21, 1);
-    // Whatever is advertised, the pool less the promises is the bound.
-    check(900, 1_000, 1);
-}
-
-#[test]
-fn a_draining_worker_takes_nothing_new() {
-    let mut desk = desk(&[M1]);
-    desk.advertise(ms(1), M1, DRAINING);
-    desk.enqueue(bid(0, 16)).unwrap();
-    assert_eq!(granted(&mut desk), [0; 0]);
-}
-
-#[test]
 fn an_absent_role_is_refused_after_the_grace() {
     let refused = |seq| Verdict::Refused {
         attempt: attempt(seq),
@@ -224,6 +76,7 @@ fn an_absent_role_is_refused_after_the_grace() {
     desk.worker_down(ms(5_000), P1);
     desk.enqueue(bid(0, 16)).unwrap();
     desk.enqueue(bid(1, 16)).unwrap();
+    desk.worker_up(ms(5_500), D2, spec(Role::Decode)); // which is not what is missing
     assert_eq!(desk.poll_timeout(), Some(ms(6_000)));
     assert_eq!(verdicts(&mut desk, 5_999), []);
     assert_eq!(verdicts(&mut desk, 6_000), [refused(0), refused(1)]);
@@ -238,25 +91,6 @@ fn an_absent_role_is_refused_after_the_grace() {
     assert_eq!(verdicts(&mut desk, 6_900), []);
     desk.worker_up(ms(6_901), P2, spec(Role::Prefill));
     assert_eq!(verdicts(&mut desk, 7_100).len(), 1);
-}
-
-#[test]
-fn what_never_fits_is_refused_at_once() {
-    let mut desk = desk(&[P1, D1]);
-    assert_eq!(desk.longest_sequence(), Some(1_600));
-    assert_eq!(desk.enqueue(bid(0, 1_584)), Ok(()));
-    // With its whole answer it would need a block more than the pool has.
-    assert_eq!(desk.enqueue(bid(1, 1_585)), Err(Failure::TooLarge));
-    // Nobody knows without workers; it is found out when there are some.
-    let mut desk = self::desk(&[]);
-    assert_eq!(desk.longest_sequence(), None);
-    assert_eq!(desk.enqueue(bid(3, 5_000)), Ok(()));
-    desk.worker_up(ms(1), M1, spec(Role::Mixed));
-    let refused = Verdict::Refused {
-        attempt: attempt(3),
-        failure: Failure::TooLarge,
-    };
-    assert_eq!(verdicts(&mut desk, 1), [refused]);
 }
 
 #[test]
@@ -365,65 +199,22 @@ fn a_room_that_would_hold_up_others_is_not_choosy() {
     assert_eq!(granted(&mut desk), [1, 0, 2]);
 }
 
-/// An answer that is evicted or migrated near its end is computed again up to there.
 #[test]
-fn what_could_not_be_computed_again_is_too_large() {
-    let mut desk = desk(&[D1]);
-    let small = WorkerSpec {
-        blocks: 10,
-        ..spec(Role::Prefill)
+fn so_many_are_looked_at_in_one_search() {
+    let limits = DeskLimits {
+        scan_rooms: 2,
+        ..DeskLimits::default()
     };
-    desk.worker_up(ms(0), P1, small);
-    assert_eq!(desk.longest_sequence(), Some(160));
-    assert_eq!(desk.enqueue(bid(0, 144)), Ok(()));
-    assert_eq!(desk.enqueue(bid(1, 145)), Err(Failure::TooLarge));
-}
-
-#[test]
-fn the_least_loaded_way_is_taken() {
-    let mut desk = desk(&[P1, P2, D1, D2]);
-    let first = route_of(&mut desk, bid(0, 16));
-    let second = route_of(&mut desk, bid(1, 16));
-    assert_ne!(first.prefill, second.prefill);
-    assert_ne!(first.decode, second.decode);
-}
-
-#[test]
-fn workers_that_failed_a_room_are_avoided_where_others_can_do_it() {
-    let check = |up: &[NodeId], avoid: &[NodeId], expected: (NodeId, NodeId)| {
-        let avoid = avoid.iter().copied().collect();
-        let route = route_of(&mut desk(up), Bid { avoid, ..bid(0, 16) });
-        assert_eq!((route.prefill, route.decode), expected, "{up:?}");
-    };
-    check(&[P1, P2, D1], &[P1], (P2, D1));
-    check(&[P1, P2, D1], &[P2], (P1, D1));
-    // Part by part: the only decode worker is taken again, the other prefill worker is not.
-    check(&[P1, P2, D1], &[P1, D1], (P2, D1));
-    check(&[P1, D1], &[P1, D1], (P1, D1));
-    // A mixed worker is another way.
-    check(&[P1, D1, M1], &[D1], (M1, M1));
-}
-
-#[test]
-fn an_avoided_worker_is_not_taken_while_another_is_only_busy() {
-    let mut desk = desk(&[P1, D1, D2]);
-    desk.advertise(
-        ms(1),
-        D2,
-        Advert {
-            available_blocks: 0,
-            free_slots: 0,
-            draining: false,
-        },
-    );
-    desk.enqueue(Bid {
-        avoid: BTreeSet::from([D1]),
-        ..bid(0, 16)
-    })
-    .unwrap();
+    let mut desk = Desk::new(limits, ms(0));
+    desk.worker_up(ms(0), M1, spec(Role::Mixed));
+    route_of(&mut desk, bid(0, 800));
+    for seq in 1..3 {
+        desk.enqueue(bid(seq, 1_000)).unwrap();
+    }
+    desk.enqueue(bid(3, 16)).unwrap();
     assert_eq!(granted(&mut desk), [0; 0]);
-    desk.worker_down(ms(2), D2);
-    assert_eq!(granted(&mut desk), [0]);
+    desk.leave(attempt(1));
+    assert_eq!(granted(&mut desk), [3]);
 }
 
 #[derive(Clone, Debug)]

@@ -184,3 +184,8 @@ fn tag(attempt: Attempt) -> String {
 fn run(blocks: &[BlockId]) -> String {
     format!("{:?}", blocks.iter().map(|block| block.0).collect::<Vec<_>>())
 }
+
+#[track_caller]
+pub(crate) fn check(got: &[String], expected: &[&str]) {
+    assert_eq!(got, expected);
+}

@@ -2,16 +2,12 @@
 
 use room::{EngineInput, Finish, FromOwner, HostInput, TransferInput};
 
-use crate::host_kit::{FIRST_TOKEN, Worker, at, attempt, job};
+use crate::host_kit::{FIRST_TOKEN, Worker, at, attempt, check, job};
 
 const LAST_TOKEN: EngineInput = EngineInput::Sampled {
     count: 1,
     finish: Some(Finish::Stop),
 };
-
-fn check(got: &[String], expected: &[&str]) {
-    assert_eq!(got, expected);
-}
 
 fn pull(worker: &mut Worker, seq: u64) -> Vec<String> {
     worker.owner(attempt(seq, 1), FromOwner::Pull { sampled: 1 })
@@ -255,43 +251,6 @@ fn an_old_generation_opens_nothing_and_a_new_one_ends_the_old() {
     assert_eq!((w.host.counters().stale, w.host.counters().superseded), (2, 1));
 }
 
-#[test]
-fn refusals_name_their_reason() {
-    let mut w = Worker::new(false);
-    check(
-        &w.owner(attempt(1, 1), FromOwner::Reserve(job(7, 25))),
-        &["tell 1#1: Refused TooLarge"],
-    );
-    check(
-        &w.owner(attempt(1, 1), FromOwner::Reserve(job(7, 0))),
-        &["tell 1#1: Refused OutOfOrder"],
-    );
-    w.owner(attempt(2, 1), FromOwner::Reserve(job(8, 20)));
-    w.owner(attempt(3, 1), FromOwner::Reserve(job(9, 16)));
-    check(
-        &w.owner(attempt(4, 1), FromOwner::Reserve(job(10, 8))),
-        &["tell 4#1: Refused NoBlocks"],
-    );
-    w.owner(attempt(5, 1), FromOwner::Prefill(job(11, 4)));
-    check(
-        &w.owner(attempt(6, 1), FromOwner::Reserve(job(12, 3))),
-        &["tell 6#1: Refused NoSlot"],
-    );
-    check(
-        &w.engine(attempt(5, 1), FIRST_TOKEN),
-        &["tell 5#1: Tokens 1 from 0", "offer 5#1 [11]"],
-    );
-    check(
-        &w.owner(attempt(7, 1), FromOwner::Reserve(job(13, 3))),
-        &["tell 7#1: Refused NoBlocks"],
-    );
-    w.feed(HostInput::Drain);
-    check(
-        &w.owner(attempt(7, 1), FromOwner::Reserve(job(13, 3))),
-        &["tell 7#1: Refused Draining"],
-    );
-}
-
 /// Whatever progress it makes, and whatever its owner says.
 #[test]
 fn a_stay_ends_with_its_request() {
@@ -306,56 +265,13 @@ fn a_stay_ends_with_its_request() {
         assert!(w.now <= at(60_500), "the request's deadline, and the grace");
     }
     assert_eq!(w.now, at(60_500));
-}
 
-#[test]
-fn the_youngest_gives_way_and_the_oldest_grows_when_its_blocks_are_back() {
-    let mut w = Worker::new(true);
-    for seq in 1..=2 {
-        w.owner(attempt(seq, 1), FromOwner::Reserve(job(u128::from(seq), 20)));
-        w.owner(attempt(seq, 1), FromOwner::Prefill(job(u128::from(seq), 20)));
-        w.engine(attempt(seq, 1), FIRST_TOKEN);
-    }
-    assert_eq!(w.blocks(), "0/12/0/0");
-    check(
-        &w.engine(attempt(1, 1), EngineInput::NeedBlocks { n: 1 }),
-        &["tell 2#1: Failed Evicted", "stop engine 2#1"],
-    );
-    check(
-        &w.engine(attempt(2, 1), EngineInput::Computed { positions: 21 }),
-        &[],
-    );
-    check(
-        &w.owner(attempt(3, 1), FromOwner::Reserve(job(3, 3))),
-        &["tell 3#1: Refused NoBlocks"],
-    );
-    check(
-        &w.engine(attempt(2, 1), EngineInput::Stopped),
-        &["grow 1#1 by [11]"],
-    );
-    assert_eq!(
-        (w.host.counters().evictions, w.blocks()),
-        (1, "0/7/5/0".to_owned())
-    );
-}
-
-#[test]
-fn the_youngest_gives_way_to_itself() {
-    let mut w = Worker::new(true);
-    for seq in 1..=2 {
-        w.owner(attempt(seq, 1), FromOwner::Reserve(job(u128::from(seq), 20)));
-        w.owner(attempt(seq, 1), FromOwner::Prefill(job(u128::from(seq), 20)));
-    }
-    check(
-        &w.engine(attempt(2, 1), EngineInput::NeedBlocks { n: 1 }),
-        &["tell 2#1: Failed Evicted", "stop engine 2#1"],
-    );
-    assert_eq!(w.phase(attempt(1, 1)), "Prefilling");
-    w.engine(attempt(2, 1), EngineInput::Stopped);
-    check(
-        &w.owner(attempt(3, 1), FromOwner::Reserve(job(3, 3))),
-        &["tell 3#1: Reserved, 0 cached"],
-    );
+    w.now = at(59_000);
+    let b = attempt(2, 1);
+    w.owner(b, FromOwner::Reserve(job(7, 8)));
+    w.owner(b, FromOwner::Prefill(job(7, 8)));
+    let deadline = w.host.stay(b).map(|stay| stay.deadline);
+    assert_eq!(deadline, Some(at(60_500)), "no phase is longer");
 }
 
 #[test]
@@ -419,4 +335,29 @@ fn transitions_tell_the_whole_story_and_are_bounded() {
         w.owner(attempt(seq, 1), FromOwner::Close);
     }
     assert_eq!(w.host.counters().transitions_lost, 998 * 2 - 1_024);
+}
+
+#[test]
+fn a_digest_closes_without_a_word_and_the_owner_still_hears_closed() {
+    for last in [FromOwner::Release, FromOwner::Close] {
+        let mut w = Worker::new(false);
+        let a = attempt(1, 1);
+        w.owner(a, FromOwner::Prefill(job(7, 8)));
+        w.engine(a, FIRST_TOKEN);
+        w.digest(1, &[]);
+        check(&w.owner(a, last), &[]);
+        check(&w.transfer(a, TransferInput::Withdrawn), &["tell 1#1: Closed"]);
+    }
+}
+
+#[test]
+fn what_was_computed_before_is_no_progress() {
+    let mut w = Worker::new(false);
+    let a = attempt(1, 1);
+    w.owner(a, FromOwner::Prefill(job(7, 8)));
+    w.engine(a, EngineInput::Computed { positions: 4 });
+    let armed = w.host.poll_timeout();
+    w.now = w.now + room::Span::from_millis(1);
+    check(&w.engine(a, EngineInput::Computed { positions: 4 }), &[]);
+    assert_eq!(w.host.poll_timeout(), armed);
 }

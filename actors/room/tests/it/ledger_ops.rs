@@ -59,7 +59,17 @@ fn only_a_leading_run_is_shared() {
 
 #[test]
 fn the_tail_of_a_prefix_is_evicted_before_its_head() {
+    check_tail_first(with_cache());
+
     let mut ledger = with_cache();
+    ledger.grant(attempt(1, 2), &ask(2, &[10, 11])).unwrap();
+    assert!(ledger.hold(attempt(1, 2), Hold::Offer));
+    ledger.close(attempt(1, 2));
+    ledger.release(attempt(1, 2), Hold::Offer);
+    check_tail_first(ledger);
+}
+
+fn check_tail_first(mut ledger: Ledger) {
     ledger.grant(attempt(2, 1), &ask(3, &[])).unwrap();
     check(&ledger, [0, 3, 1, 0]);
     let shared = ledger.grant(attempt(3, 1), &ask(1, &[10])).unwrap();
@@ -120,6 +130,22 @@ fn a_held_block_with_a_name_is_shared() {
     check(&ledger, [1, 0, 0, 2]);
     ledger.release(attempt(1, 1), Hold::Offer);
     check(&ledger, [2, 0, 1, 0]);
+}
+
+#[test]
+fn a_last_proof_returns_what_nobody_else_has() {
+    let mut ledger = with_cache();
+    for seq in 2..=3 {
+        ledger.grant(attempt(seq, 1), &ask(3, &[10, 11])).unwrap();
+        assert!(ledger.hold(attempt(seq, 1), Hold::Engine));
+        assert_eq!(ledger.returning(attempt(seq, 1)), 0, "it is open");
+    }
+    ledger.close(attempt(2, 1));
+    assert_eq!(ledger.returning(attempt(2, 1)), 1, "two are leased to another");
+    ledger.close(attempt(3, 1));
+    assert_eq!(ledger.returning(attempt(2, 1)), 1, "two are held by another");
+    ledger.release(attempt(2, 1), Hold::Engine);
+    assert_eq!(ledger.returning(attempt(3, 1)), 3);
 }
 
 #[test]

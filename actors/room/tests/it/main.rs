@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod desk;
+mod desk_credit;
+mod desk_kit;
+mod host_growth;
 mod host_kit;
 mod host_life;
 mod host_prop;

@@ -28,3 +28,11 @@ fn restarts_are_bounded_within_the_span() {
     );
     check(&[0, 2_000, 4_000, 6_000], &[Some(0); 4]);
 }
+
+#[test]
+fn no_pause_is_longer_than_the_span() {
+    let mut restarts = Restarts::new(3, Span::from_millis(1_000), Span::from_millis(900));
+    let pauses: Vec<_> = (0..4).map(|at| restarts.on_failure(ms(at))).collect();
+    let after = |millis| Restart::After(Span::from_millis(millis));
+    assert_eq!(pauses, [after(0), after(900), after(1_000), Restart::GiveUp]);
+}
