@@ -22,14 +22,14 @@ impl Config {
         for (key, value, range) in self.ranges() {
             if !range.contains(&value) {
                 let rule = format!("from {} to {}", range.start(), range.end());
-                return Err(broken(key, value, rule));
+                return Err(broken(key, &value, rule));
             }
         }
         let worker = &self.worker;
         if !worker.block_tokens.is_power_of_two() {
             return Err(broken(
                 "worker.block_tokens",
-                worker.block_tokens,
+                &worker.block_tokens,
                 "a power of two".to_owned(),
             ));
         }
@@ -39,7 +39,12 @@ impl Config {
                 "at least four heartbeats, which are {} ms (mesh.heartbeat_ms)",
                 4 * mesh.heartbeat_ms
             );
-            return Err(broken("mesh.lease_ms", mesh.lease_ms, rule));
+            return Err(broken("mesh.lease_ms", &mesh.lease_ms, rule));
+        }
+        let name = &self.node.name;
+        if !name.is_empty() && wire::check_node_name(name).is_err() {
+            let rule = "at most 63 ASCII letters, digits, `-`, `_` and `.`".to_owned();
+            return Err(broken("node.name", name, rule));
         }
         let listening = [
             ("api.http", self.api.http),
@@ -51,7 +56,7 @@ impl Config {
             if address.port() == 0 {
                 return Err(broken(
                     key,
-                    address,
+                    &address,
                     "an address with a port, which others can know".to_owned(),
                 ));
             }
@@ -75,7 +80,11 @@ impl Config {
             ("limits.attempts", limits.attempts.into(), 1..=1_000),
             ("limits.shutdown_ms", limits.shutdown_ms, 0..=HOUR_MS),
             ("mesh.heartbeat_ms", mesh.heartbeat_ms, 10..=HOUR_MS),
-            ("mesh.lease_ms", mesh.lease_ms, 40..=DAY_MS),
+            (
+                "mesh.lease_ms",
+                mesh.lease_ms,
+                40..=u64::from(wire::limits::MAX_LEASE_MS),
+            ),
             ("worker.slots", worker.slots.into(), 1..=1 << 16),
             // What the machine has is looked at when there is a model.
             ("worker.pool_mib", worker.pool_mib, 1..=1 << 30),
@@ -87,7 +96,7 @@ impl Config {
     }
 }
 
-fn broken(key: &'static str, value: impl ToString, rule: String) -> Broken {
+fn broken(key: &'static str, value: &impl ToString, rule: String) -> Broken {
     Broken {
         key,
         value: value.to_string(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Node {
-    /// Name of this node in logs and views; empty: role and process id.
+    /// Name of this node, of which a gateway links one; empty: role and process id.
     pub(crate) name: String,
 }
 

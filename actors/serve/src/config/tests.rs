@@ -131,6 +131,8 @@ fn a_value_out_of_range_is_told_with_the_range() {
         "api.max_requests=0",
         "ucx.no_progress_ms=0",
         "api.http=127.0.0.1:0",
+        "node.name=my node",
+        "mesh.lease_ms=3600001",
     ] {
         let error = format!("{:#}", set(pair).expect_err(pair));
         let (key, _) = pair.split_once('=').expect("a pair");
