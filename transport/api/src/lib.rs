@@ -5,7 +5,7 @@
 //! behind TCP and QUIC.
 //!
 //! **When the client leaves, its [`Generation`] is dropped**, on every protocol, streaming or not, also while the
-//! first token is awaited. **Every wait has a deadline** and every queue a bound: see [`Limits`].
+//! first token is awaited. **Every wait has a deadline** and every queue a bound: see [`Limits`] and [`DoorLimits`].
 
 pub mod client;
 mod doors;

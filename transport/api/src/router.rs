@@ -37,7 +37,8 @@ pub fn router(submit: Arc<dyn Submit>, limits: Limits) -> Router {
     let door = Arc::new(Door {
         submit,
         permits: permits(limits.requests),
-        bodies: permits(limits.bodies_bytes),
+        // One body is always taken.
+        bodies: permits(limits.bodies_bytes.max(limits.body_bytes)),
         limits,
     });
     Router::new()

@@ -156,6 +156,7 @@ impl Client {
         };
         let (quic, mut driver, send) = within("the handshake", config.connect_timeout, connecting).await?;
         let mut drivers = JoinSet::new();
+        // Ends with the connection, which ends by its idle timeout at the latest.
         drivers.spawn(async move {
             let ended = driver.wait_idle().await;
             tracing::debug!(error = %ended, "the connection to the server ended");

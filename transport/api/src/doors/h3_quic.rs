@@ -17,10 +17,10 @@ use quinn::{ReadError, VarInt, WriteError};
 
 use super::meter::Meter;
 
-/// What comes of waiting for a stream.
+/// What comes of waiting for a stream. Ends with the connection, whose idle timeout ends it if nothing else does.
 type Accepting<T> = Pin<Box<dyn Future<Output = Result<T, quinn::ConnectionError>> + Send + Sync>>;
 
-/// Resolves when the peer has stopped the response, has received all of it, or is gone.
+/// Resolves when the peer has stopped the response, has received all of it, or is gone (at the latest by QUIC's idle timeout).
 pub(super) type Left = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// What is to be known of a request's stream beside what h3 says of it.

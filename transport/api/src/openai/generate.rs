@@ -52,6 +52,7 @@ pub(crate) async fn serve<S: Shape>(
     let answer = Answer::<S>::new(&common, requests.len(), echoes);
     let mut feed = start::<S>(door, &caller, &common, requests, permit).await?;
     let rooms = feed.rooms();
+    // Both waits end by the request's deadline: see `Feed::next`.
     let mut response = match feed.next(None).await {
         Some(Step::Failed(failure)) => ApiError::from(failure).into_response(),
         first if common.stream => sse::respond(feed, answer, first, door.limits.keep_alive),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::{DoorLimits, Limits};
+use api::Limits;
 use bytes::{Buf, Bytes};
 use futures_util::stream;
 use http::{Method, Request, header};
@@ -145,6 +145,7 @@ async fn of_unknown_length() {
 #[tokio::test]
 async fn all_together_are_bounded() {
     let limits = Limits {
+        body_bytes: 1000,
         bodies_bytes: 1000,
         ..Limits::default()
     };
@@ -194,7 +195,7 @@ async fn of_another_type() {
 /// An HTTP/3 frame of no data is legal, and no end.
 #[tokio::test]
 async fn with_an_empty_frame_in_the_middle() {
-    let server = Server::with(MockSubmit::new(hello), Limits::default(), DoorLimits::default()).await;
+    let server = Server::start(MockSubmit::new(hello)).await;
     let (_endpoint, quic) = server.quic().await;
     let (_driver, mut send) = h3::client::new(h3_quinn::Connection::new(quic)).await.unwrap();
     let request = Request::post(format!("https://localhost{PATH}"))
