@@ -1,6 +1,6 @@
 //! The same tokens and the same log-probabilities, however the work is spread over workers, and in whatever company.
 
-use integration_tests::{Answer, Cluster, answers};
+use integration_tests::{Answer, Cluster, answers, post};
 use serde_json::Value;
 
 use crate::prompts::{check_same, check_whole, eight, long};
@@ -78,6 +78,36 @@ async fn check_carriers(cluster: &Cluster, carriers: &[&str]) {
     }
     let pulls = metrics.sum("innkeeper_kv_pulls_total", "");
     assert!(pulls >= 9.0, "{pulls} pulls");
+}
+
+/// Prompt tokens of a request, and how many of them were found in a cache, as the client is told.
+async fn usage(cluster: &Cluster, request: &Value) -> (u64, u64) {
+    let response = post(cluster.ports().http, "/v1/completions", request)
+        .await
+        .unwrap();
+    let answer: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+    let usage = &answer["usage"];
+    let cached = &usage["prompt_tokens_details"]["cached_tokens"];
+    (usage["prompt_tokens"].as_u64().unwrap(), cached.as_u64().unwrap())
+}
+
+/// Whoever computes the prompt finds it again, but for what follows its last full block; siblings of one request find nothing.
+async fn check_cached(arguments: &[&str], workers: usize) {
+    let cluster = Cluster::up(arguments, &[], workers).await;
+    let mut request = integration_tests::completion(&long(70, "A list to keep:"), 2, 0.0, 1);
+    request["stream"] = Value::Bool(false);
+    request["n"] = 3.into();
+    let (prompt, cached) = usage(&cluster, &request).await;
+    assert!(prompt > 70, "{prompt}");
+    assert_eq!(cached, 0, "nobody has asked before");
+    cluster.all_back(workers).await;
+    assert_eq!(usage(&cluster, &request).await, (prompt, (prompt - 1) / 16 * 16));
+}
+
+#[tokio::test]
+async fn cluster_tokens_found_in_a_cache_are_told() {
+    check_cached(&["--prefill", "0", "--decode", "0", "--mixed", "1"], 1).await;
+    check_cached(&[], 2).await;
 }
 
 #[tokio::test]
