@@ -22,6 +22,8 @@ enum Ended {
     Whole,
     /// Ctrl-C: the stream was reset, and the server stops computing.
     Interrupted,
+    /// The server did not answer, and says why.
+    Refused(String),
 }
 
 /// Runs the conversation until end of input.
@@ -34,14 +36,22 @@ pub(crate) async fn run(config: &Config, args: &ChatArgs) -> Result<()> {
     let mut messages = Vec::new();
     if !args.message.is_empty() {
         messages.push(json!({"role": "user", "content": args.message.join(" ")}));
-        answer(&client, &model, args, &messages).await?;
+        if let Err(why) = answer(&client, &model, args, &messages).await? {
+            bail!(why);
+        }
     } else {
         eprintln!("talking to {model}; Ctrl-C ends an answer, Ctrl-D the conversation");
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
         while let Some(line) = prompt(&mut lines).await? {
             messages.push(json!({"role": "user", "content": line}));
-            let said = answer(&client, &model, args, &messages).await?;
-            messages.push(json!({"role": "assistant", "content": said}));
+            match answer(&client, &model, args, &messages).await? {
+                Ok(said) => messages.push(json!({"role": "assistant", "content": said})),
+                // The conversation goes on, as if that had not been said.
+                Err(why) => {
+                    eprintln!("{why}");
+                    messages.pop();
+                }
+            }
         }
     }
     client.close().await;
@@ -122,8 +132,13 @@ async fn prompt(lines: &mut Lines<BufReader<Stdin>>) -> Result<Option<String>> {
     }
 }
 
-/// Asks, streams the answer to standard output, and returns it.
-async fn answer(client: &Client, model: &str, args: &ChatArgs, messages: &[Value]) -> Result<String> {
+/// Asks, streams the answer to standard output, and returns it; or why the server refuses.
+async fn answer(
+    client: &Client,
+    model: &str,
+    args: &ChatArgs,
+    messages: &[Value],
+) -> Result<Result<String, String>> {
     let body = json!({"model": model, "messages": messages, "stream": true, "max_tokens": args.max_tokens,
         "temperature": args.temperature, "top_p": 0.9});
     let mut said = String::new();
@@ -136,8 +151,9 @@ async fn answer(client: &Client, model: &str, args: &ChatArgs, messages: &[Value
     match ended {
         Ended::Whole => output::print("\n")?,
         Ended::Interrupted => output::print("\n[interrupted: the request is aborted]\n")?,
+        Ended::Refused(why) => return Ok(Err(why)),
     }
-    Ok(said)
+    Ok(Ok(said))
 }
 
 async fn stream(client: &Client, body: Value, said: &mut String) -> Result<Ended> {
@@ -167,8 +183,6 @@ async fn refused(reply: &mut Reply) -> Result<Ended> {
     let status = reply.status;
     let text = reply.text().await?;
     let error: Value = serde_json::from_str(&text).unwrap_or_default();
-    bail!(
-        "{status}: {}",
-        error["error"]["message"].as_str().unwrap_or(&text)
-    )
+    let message = error["error"]["message"].as_str().unwrap_or(&text);
+    Ok(Ended::Refused(format!("{status}: {message}")))
 }

@@ -144,6 +144,9 @@ pub(crate) async fn gateway(config: &Config, stops_with_stdin: bool) -> Result<(
 pub(crate) async fn worker(config: &Config, stops_with_stdin: bool) -> Result<()> {
     check_worker_settings(config)?;
     let role = worker::wire_role(config.worker.role);
+    let name = name(config, role.name());
+    // As the pool will again for every worker it builds: what is wrong with it is told at once.
+    identity::node(config, &name, role)?;
     let opened = open_model(config).await?;
     check_worker(config, &opened)?;
     let transport = match role {
@@ -153,7 +156,6 @@ pub(crate) async fn worker(config: &Config, stops_with_stdin: bool) -> Result<()
     };
     let mut node = Node::start().await?;
     let mut signals = Signals::listen();
-    let name = name(config, role.name());
     pool(&mut node, config, name, role, &opened, transport).await?;
     tokio::select! {
         biased;
