@@ -29,7 +29,8 @@ impl Matrix {
     }
 
     /// Sets shape and contents; `numbers` holds whole rows of `width`.
-    pub fn set(&mut self, width: usize, numbers: &[f32]) {
+    #[cfg(test)]
+    pub(crate) fn set(&mut self, width: usize, numbers: &[f32]) {
         let rows = numbers.len().checked_div(width).unwrap_or(0);
         self.reshape(rows, width)
             .copy_from_slice(&numbers[..rows * width]);

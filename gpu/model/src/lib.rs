@@ -21,7 +21,6 @@ pub use fetch::{FetchError, FetchOptions, ModelSource, Progress, default_cache_d
 pub use gguf::{Gguf, GgufError, TensorInfo, Value};
 pub use llama::{Llama, LoadError, PoolOptions};
 pub use model::{Model, OpenError};
-pub use sampler::{Sampler, philox4x32};
 pub use stop::{StopFinder, StopStep};
 pub use template::{ChatMessage, ChatTemplate, TemplateError};
 pub use tokenizer::{Detokenizer, Tokenizer, TokenizerError};

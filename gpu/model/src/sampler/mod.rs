@@ -11,14 +11,13 @@ mod philox;
 use engine::{BackendError, SampleRequest, Sampling, Token, TokenLogprobs};
 
 use candidates::Candidates;
-pub use philox::philox4x32;
 
 /// Below this, a temperature is taken for 0: dividing by it would overflow.
 const COLDEST: f32 = 1e-5;
 
 /// Samples tokens; holds memory that is reused, and nothing that outlives a call.
 #[derive(Debug)]
-pub struct Sampler {
+pub(crate) struct Sampler {
     end_tokens: Vec<Token>,
     logits: Vec<f32>,
     candidates: Candidates,
@@ -26,8 +25,7 @@ pub struct Sampler {
 
 impl Sampler {
     /// A sampler for a model that ends its answers with any of `end_tokens`.
-    #[must_use]
-    pub fn new(end_tokens: Vec<Token>) -> Self {
+    pub(crate) fn new(end_tokens: Vec<Token>) -> Self {
         Self {
             end_tokens,
             logits: Vec::new(),
@@ -39,7 +37,7 @@ impl Sampler {
     ///
     /// # Errors
     /// When a logit is not a number or infinite, or no token is left to choose from.
-    pub fn sample(
+    pub(crate) fn sample(
         &mut self,
         logits: &[f32],
         request: &SampleRequest<'_>,

@@ -6,8 +6,7 @@ const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: u32 = 10;
 
 /// The block of random numbers at `counter` under `key`.
-#[must_use]
-pub fn philox4x32(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+fn philox4x32(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut a, mut b, mut c, mut d] = counter;
     let [mut k0, mut k1] = key;
     for _ in 0..ROUNDS {

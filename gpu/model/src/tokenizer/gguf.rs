@@ -1,5 +1,7 @@
 //! A tokenizer from GGUF metadata (`tokenizer.ggml.*`).
 
+use std::collections::BTreeSet;
+
 use engine::Token;
 use tokenizers::models::bpe::{BPE, Vocab};
 
@@ -66,29 +68,26 @@ impl Tokenizer {
                 .and_then(|n| u32::try_from(n).ok())
                 .filter(|&n| (n as usize) < texts.len())
         };
-        let mut tokenizer = Self {
+        let eos = id("tokenizer.ggml.eos_token_id");
+        let ends = spelled(&[Kind::Control, Kind::Unused]).into_iter();
+        let ends = ends
+            .filter(|(text, _)| ENDS.contains(text))
+            .map(|(_, token)| token);
+        let named = eos.into_iter().chain(id("tokenizer.ggml.eot_token_id"));
+        let end_tokens: BTreeSet<Token> = named.chain(ends).collect();
+        Ok(Self {
             plain,
             specials,
             bytes: bytes.collect::<Result<_, _>>()?,
-            by_text: texts.iter().map(|&t| t.into()).zip(0..).collect(),
-            kinds,
             bos: id("tokenizer.ggml.bos_token_id"),
-            eos: id("tokenizer.ggml.eos_token_id"),
+            eos,
             add_bos: file
                 .value("tokenizer.ggml.add_bos_token")
                 .and_then(Value::as_bool)
                 .unwrap_or(false),
-            end_tokens: Vec::new(),
-        };
-        let named = tokenizer.eos.into_iter().chain(id("tokenizer.ggml.eot_token_id"));
-        let spelled = ENDS
-            .iter()
-            .filter_map(|s| tokenizer.token(s))
-            .filter(|&t| tokenizer.is_control(t));
-        tokenizer.end_tokens = named.chain(spelled).collect();
-        tokenizer.end_tokens.sort_unstable();
-        tokenizer.end_tokens.dedup();
-        Ok(tokenizer)
+            end_tokens: end_tokens.into_iter().collect(),
+            kinds,
+        })
     }
 }
 

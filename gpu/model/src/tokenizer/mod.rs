@@ -13,7 +13,6 @@ mod pre;
 mod specials;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 pub use detokenizer::Detokenizer;
 
@@ -54,7 +53,6 @@ pub struct Tokenizer {
     /// The bytes of every token.
     bytes: Vec<Box<[u8]>>,
     kinds: Vec<Kind>,
-    by_text: BTreeMap<Box<str>, Token>,
     bos: Option<Token>,
     eos: Option<Token>,
     add_bos: bool,
@@ -150,12 +148,6 @@ impl Tokenizer {
     #[must_use]
     pub fn is_control(&self, token: Token) -> bool {
         matches!(self.kinds.get(token as usize), Some(Kind::Control | Kind::Unused))
-    }
-
-    /// The token with exactly this spelling in the vocabulary (control tokens as written, others in the vocabulary's own alphabet).
-    #[must_use]
-    pub fn token(&self, spelling: &str) -> Option<Token> {
-        self.by_text.get(spelling).copied()
     }
 
     /// The beginning-of-text token, if the model has one.

@@ -12,9 +12,13 @@ use crate::reference::{cases, directory};
 
 /// Numbers without a pattern.
 fn noise(seed: u32, len: usize) -> Vec<f32> {
-    let numbers = (0..u32::try_from(len).unwrap()).map(|i| model::philox4x32([i, 0, 0, 0], [seed, 0])[0]);
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(0x0019_660D).wrapping_add(0x3C6E_F35F);
+        (state ^ state >> 16).wrapping_mul(0x9E37_79B9)
+    };
     #[allow(clippy::cast_precision_loss)]
-    numbers.map(|n| n as f32 / u32::MAX as f32 - 0.5).collect()
+    (0..len).map(|_| next() as f32 / u32::MAX as f32 - 0.5).collect()
 }
 
 /// Width 8, 2 query heads, 1 key head of 4 numbers, feed-forward 16, one layer, 4 tokens.
