@@ -19,8 +19,20 @@
 //! ```
 //!
 //! A stay that nobody touches skips `Closing`. `Closing` lasts until the engine, the read and the offer that hold its
-//! blocks are each *proven* over; when its deadline passes, they are told to stop again, and the blocks stay away from
-//! everybody for as long as that takes.
+//! blocks are each *proven* over.
+//!
+//! ```text
+//!   phase       waits for           ended by                                  then
+//!   Reserved    Prefill or Pull     the request's end                         Failed(NoProgress)
+//!   Prefilling  KV and first token  prefill_no_progress, anew with progress   the same
+//!   Published   Release             published                                 the same
+//!   Pulling     the end of a read   pull                                      the same
+//!   Decoding    the next token      stall, anew with each                     the same
+//!   Closing     the last proof      proof, and nothing else                   told to stop again after every proof_retry
+//! ```
+//!
+//! Nothing but a proof outlasts the request's deadline and `grace`. These are a second line: the owner's deadlines, its
+//! digest and the end of its link come first.
 //!
 //! The owner hears `Closed` as the answer to its `Close` or `Release`, when nothing of the attempt is left. A stay can
 //! be opened only by `Reserve` and `Prefill`, and never for a generation that was here already.

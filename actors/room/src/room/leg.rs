@@ -99,7 +99,7 @@ impl Closing {
 
     /// The worker is alive and at it.
     pub(super) fn is_held(&mut self, limits: &Limits, now: Time) {
-        self.fence_at = self.fence_at.max(now + limits.drain_fence).min(self.fence_by);
+        self.fence_at = (now + limits.drain_fence).min(self.fence_by);
     }
 
     /// The next thing due by `now`, once; it is due again later.

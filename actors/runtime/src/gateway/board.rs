@@ -31,6 +31,8 @@ pub struct RoomView {
     pub legs: Vec<LegView>,
     /// Tokens delivered.
     pub delivered: u32,
+    /// What it was told that changed nothing: stale, out of turn, or repeated.
+    pub stale_inputs: u64,
     /// The outcome, once it is fixed.
     pub outcome: Option<Outcome>,
     /// When nothing of it was left.
@@ -52,6 +54,7 @@ impl RoomView {
             deadline: room.deadline(),
             legs: Vec::new(),
             delivered: 0,
+            stale_inputs: 0,
             outcome: None,
             ended: None,
             trace_id: job.trace.map(|trace| trace.trace_id),
@@ -86,6 +89,8 @@ pub struct Counts {
     pub drains_overdue: u64,
     /// Workers fenced for a lease they did not return.
     pub fences: u64,
+    /// What rooms were told that changed nothing.
+    pub stale_inputs: u64,
     /// Rooms whose owners died again and again: their workers were fenced.
     pub buried: u64,
     /// Bytes, pieces and pulls by transport.
@@ -123,6 +128,10 @@ impl Board {
                 view.legs = room.legs();
                 view.delivered = view.delivered.max(room.delivered());
                 view.outcome = view.outcome.or(room.outcome());
+                // An heir's room counts anew.
+                let new = room.stale_inputs().saturating_sub(view.stale_inputs);
+                view.stale_inputs = room.stale_inputs();
+                rooms.counts.stale_inputs += new;
             }
         });
     }
@@ -204,7 +213,53 @@ impl Board {
 
 #[cfg(test)]
 mod tests {
-    use super::{Board, OTHER, TRANSPORTS};
+    use std::time::Duration;
+
+    use room::{AbortBy, Generation, Input, Limits, NodeId, Report, Room, RoomId, RoomSpec, Time};
+
+    use super::{Board, OTHER, RoomView, TRANSPORTS};
+    use crate::gateway::job::Job;
+
+    #[test]
+    fn what_changes_nothing_is_counted_once() {
+        let now = Time::default();
+        let id = RoomId {
+            gateway: NodeId(1),
+            seq: 1,
+        };
+        let spec = RoomSpec {
+            positions: 1,
+            max_new: 1,
+            deadline: Time { micros: 1 },
+            priority: room::Priority(0),
+        };
+        let job = Job {
+            request_id: String::new(),
+            prompt: vec![5],
+            n: 1,
+            max_new: 1,
+            sampling: engine::Sampling::default(),
+            ignore_eos: false,
+            priority: 0,
+            salt: 0,
+            timeout: Duration::from_secs(1),
+            trace: None,
+        };
+        let mut room = Room::new(id, spec, &Limits::default(), now);
+        let board = Board::default();
+        board.opened(RoomView::new(&room, &job, now));
+        let stray = Input::FromWorker {
+            worker: NodeId(7),
+            generation: Generation::FIRST,
+            report: Report::Published,
+        };
+        for input in [stray, Input::Abort(AbortBy::ClientGone), stray] {
+            room.handle_input(now, input);
+            board.show(id, &room);
+            board.show(id, &room);
+        }
+        assert_eq!(board.counts().stale_inputs, 2);
+    }
 
     #[test]
     fn a_worker_cannot_make_up_transports_without_end() {

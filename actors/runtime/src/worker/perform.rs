@@ -36,6 +36,11 @@ impl State {
             self.host.stays().count(),
             "each stay has its content"
         );
+        let counted = self.host.counters();
+        if counted != self.counted {
+            debug!(worker = self.name, ?counted, "what the host counts");
+            self.counted = counted;
+        }
         self.outbox.flush();
         self.alarm.set(self.host.poll_timeout());
     }

@@ -7,7 +7,7 @@ use engine::{Backend, EngineConfig, KvPool};
 use kv::KvTransfer;
 use mesh::{Dialer, LinkEvent, Target, WorkerLinks, WorkerSide};
 use ractor::{ActorProcessingErr, ActorRef};
-use room::{Host, HostLimits, HostSpec, NodeId};
+use room::{Host, HostCounters, HostLimits, HostSpec, NodeId};
 use wire::{Hello, Role};
 
 use super::WorkerMessage;
@@ -137,6 +137,7 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
         reads: BTreeMap::new(),
         next_read: 1,
         outbox: Outbox::default(),
+        counted: HostCounters::default(),
         alarm: Alarm::spawn(spec.clock, move || tell(&worker, WorkerMessage::Deadline)),
         dialer: Some(dialer),
     })

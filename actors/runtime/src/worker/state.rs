@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::{EngineEvent, EngineHandle, StepReport, TokenEvent};
 use kv::{KvEvent, KvTransfer, ReadId};
 use mesh::Dialer;
-use room::{Attempt, EngineInput, FromOwner, Host, HostInput, NodeId, TransferInput};
+use room::{Attempt, EngineInput, FromOwner, Host, HostCounters, HostInput, NodeId, TransferInput};
 use tracing::{debug, error, info};
 use wire::{ToWorker, TokenOut, WorkerStats};
 
@@ -31,6 +31,8 @@ pub(crate) struct State {
     pub(super) reads: BTreeMap<ReadId, Attempt>,
     pub(super) next_read: u64,
     pub(super) outbox: Outbox,
+    /// What the host has counted, as last logged.
+    pub(super) counted: HostCounters,
     pub(super) alarm: Alarm,
     /// Dropped with the state: the links end, and every gateway fences this worker. None once it has left them in order.
     pub(super) dialer: Option<Dialer>,

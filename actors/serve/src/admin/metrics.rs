@@ -108,6 +108,11 @@ fn counts(text: &mut Text, gateway: &GatewayHandle) {
             counts.fences,
         ),
         (
+            "innkeeper_stale_inputs_total",
+            "What rooms were told that changed nothing: stale, out of turn, or repeated.",
+            counts.stale_inputs,
+        ),
+        (
             "innkeeper_rooms_buried_total",
             "Rooms whose owners died again and again, until their workers were fenced.",
             counts.buried,
