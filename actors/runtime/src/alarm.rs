@@ -31,6 +31,7 @@ impl Alarm {
                             () = sleep_until(clock.instant(time)) => {
                                 if clock.now() >= time {
                                     ring();
+                                    // No deadline, as above.
                                     changes.changed().await
                                 } else {
                                     Ok(())

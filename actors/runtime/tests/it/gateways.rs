@@ -1,11 +1,13 @@
 //! Several gateways share workers, and know nothing of each other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mesh::{DevCa, Fault};
 use room::{AbortBy, Failure, Outcome, PhaseKind};
 use runtime::{Bookkeeping, GatewayHandle, Node, Refused};
 use tokio::runtime::Runtime;
+use tokio::time::{sleep, timeout};
 use wire::Kind;
 
 use crate::cluster::{Cluster, PATIENCE, Setup, Stuck, completed, expected, finish, job};
@@ -52,9 +54,12 @@ impl Other {
         if let End::Leaves = how {
             self.runtime.block_on(async {
                 self.node.leave().await;
-                while self.gateway.bookkeeping() != Bookkeeping::default() {
-                    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-                }
+                let empty = async {
+                    while self.gateway.bookkeeping() != Bookkeeping::default() {
+                        sleep(Duration::from_millis(2)).await;
+                    }
+                };
+                timeout(PATIENCE, empty).await.unwrap();
                 assert!(self.gateway.workers().is_empty());
                 let refused = self.gateway.submit(job(3, 3, 3)).await.err();
                 assert_eq!(refused, Some(Refused::ShuttingDown));
