@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use mesh::{
     Config, DevCa, DialError, Dialer, DownReason, GatewayLinks, GatewayNode, GatewaySide, Identity, Link,
-    LinkEvent, LinkId, Listener, Side, Target, WorkerLinks, WorkerSide, client_config, server_config,
+    LinkEvent, LinkId, Listener, SendError, Side, Target, WorkerLinks, WorkerSide, client_config,
+    server_config,
 };
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
@@ -127,10 +128,10 @@ impl GatewayLinks for GatewayOwner {
     fn beat(&self, link: &Link<ToWorker>, n: u64) {
         let open = self.open.lock().unwrap();
         if self.beats.load(Ordering::Relaxed) {
-            let _ = link.send(&ToWorker::Heartbeat {
-                n,
-                open: open.iter().copied().collect(),
-            });
+            let digest = open.iter().copied().collect();
+            if link.send(&ToWorker::Heartbeat { n, open: digest }) == Err(SendError::Down) {
+                link.close("a beat on a link that is over");
+            }
         }
     }
 
