@@ -46,6 +46,6 @@ impl DoorLimits {
 
     /// How often a silent peer is probed.
     pub(super) fn probe_interval(&self) -> Duration {
-        (self.stall / 4).max(Duration::from_secs(1))
+        (self.stall / 4).max(Duration::from_millis(10))
     }
 }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -98,7 +98,8 @@ async fn connection(
 fn prepare(stream: &TcpStream, limits: &DoorLimits) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    let probe = limits.probe_interval();
+    // The system counts in seconds.
+    let probe = limits.probe_interval().max(Duration::from_secs(1));
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe))?;
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(limits.stall))?;
@@ -109,6 +110,7 @@ fn prepare(stream: &TcpStream, limits: &DoorLimits) -> std::io::Result<()> {
 async fn http<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(io: I, peer: SocketAddr, mut hall: Hall) {
     let occupancy = Shared::new(Instant::now());
     let streams = Streams::default();
+    let _owner = Owner(streams.clone());
     let service = {
         let (hall, occupancy, streams) = (hall.clone(), occupancy.clone(), streams.clone());
         service_fn(move |request: Request<Incoming>| {
@@ -191,13 +193,26 @@ tokio::task_local! {
     static CUT: Arc<Notify>;
 }
 
-/// Runs the HTTP/2 streams of one connection and what they leave behind, and ends them with it.
+/// Runs the HTTP/2 streams of one connection and what they leave behind.
 #[derive(Clone, Default)]
 struct Streams(Arc<Mutex<JoinSet<()>>>);
 
+/// Ends the streams with their connection. They hold [`Streams`] themselves, so that its last clone is no sign of it.
+struct Owner(Streams);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.lock().abort_all();
+    }
+}
+
 impl Streams {
+    fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = self.lock();
         while streams.try_join_next().is_some() {}
         streams.spawn(task);
     }

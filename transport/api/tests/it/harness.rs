@@ -45,6 +45,12 @@ impl Server {
     }
 
     pub async fn with(mock: Arc<MockSubmit>, limits: Limits, doors: DoorLimits) -> Self {
+        let router = router(mock.clone(), limits);
+        Self::of(mock, router, doors).await
+    }
+
+    /// With a router of the test's own.
+    pub async fn of(mock: Arc<MockSubmit>, router: axum::Router, doors: DoorLimits) -> Self {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let cert_pem = made.cert.pem();
         let tls = Tls::from_pem(cert_pem.as_bytes(), made.signing_key.serialize_pem().as_bytes()).unwrap();
@@ -57,7 +63,6 @@ impl Server {
         };
         let doors = Doors::bind(config).await.unwrap();
         let (plain, secure) = (doors.plain_addr().unwrap(), doors.secure_addr().unwrap());
-        let router = router(mock.clone(), limits);
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
             let stopped = async {
