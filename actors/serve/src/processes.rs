@@ -4,12 +4,13 @@
 //! child outlives it. A child that dies is reported and not replaced, so that one can watch what its death does.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use tempfile::TempDir;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -18,7 +19,7 @@ use tracing::{info, warn};
 use crate::cli::UpArgs;
 use crate::config::{Config, ENVIRONMENT, WorkerRole};
 use crate::signals::Signals;
-use crate::{compose, paths, ports, ready};
+use crate::{compose, ports, ready};
 
 /// How long a child may take beyond its own grace: a worker's farewell has bounds of its own.
 const BEYOND: Duration = Duration::from_secs(10);
@@ -34,27 +35,6 @@ struct Process {
 struct Family {
     lifelines: Vec<Option<ChildStdin>>,
     waits: JoinSet<(String, String)>,
-}
-
-/// Where the children's configurations lie; removed with it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn create(config: &Config) -> Result<Self> {
-        let folder = paths::cache(config)?
-            .join("run")
-            .join(std::process::id().to_string());
-        std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            warn!(folder = %self.0.display(), %error, "cannot be removed");
-        }
-    }
 }
 
 /// Runs the cluster until a signal comes or the gateway ends.
@@ -73,14 +53,14 @@ pub(crate) async fn up(config: &Config, args: &UpArgs, stops_with_stdin: bool) -
     if args.prefill > 0 || args.decode > 0 {
         compose::ucx(config).await?;
     }
-    let folder = Folder::create(config)?;
+    let folder = TempDir::with_prefix("innkeeper-").context("a folder for configurations")?;
     let mut children = Vec::new();
-    children.push(spawn(&own, &folder.0, "gateway-0", &["gateway"])?);
+    children.push(spawn(&own, folder.path(), "gateway-0", &["gateway"])?);
     for (role, count) in args.workers() {
         let role = role_name(role);
         for index in 0..count {
             let name = format!("{role}-{index}");
-            children.push(spawn(&own, &folder.0, &name, &["worker", "--role", &role])?);
+            children.push(spawn(&own, folder.path(), &name, &["worker", "--role", &role])?);
         }
     }
     let mut signals = Signals::listen();
@@ -92,7 +72,7 @@ pub(crate) async fn up(config: &Config, args: &UpArgs, stops_with_stdin: bool) -
         Ok(()) => signals.orderly(family.end(config)).await,
         failed => failed,
     };
-    // Kills who is left, and waits for that.
+    // Kills who is left.
     family.waits.shutdown().await;
     ended
 }
