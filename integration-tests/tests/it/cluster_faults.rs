@@ -103,6 +103,18 @@ async fn a_stranger_is_refused(cluster: &mut Cluster) {
     );
 }
 
+/// A worker whose UCX cannot start says at once which settings are to blame, and ends: it does not try again and again.
+async fn a_worker_without_transport_ends(cluster: &mut Cluster) {
+    cluster.start_worker("decode", "mute", &["ucx.tls=nonsense"]);
+    let status = cluster.process("mute").ended(LIMIT).await;
+    let log = cluster.process("mute").log();
+    let said = log
+        .lines()
+        .filter(|line| line.contains("ucx.tls = \"nonsense\""))
+        .count();
+    assert!(!status.success() && said == 1, "{status}: {log}");
+}
+
 /// The gateway is killed with streams open: its workers drop its rooms, and serve the next one.
 async fn the_gateway_is_killed(cluster: &mut Cluster) {
     let stream = streaming(cluster, "A guest whose inn burns down", 400).await;
@@ -198,6 +210,7 @@ async fn cluster_outlives_lost_messages_and_gateways() {
     cluster.ready(2).await;
     every_close_is_lost(&mut cluster).await;
     a_stranger_is_refused(&mut cluster).await;
+    a_worker_without_transport_ends(&mut cluster).await;
     the_gateway_is_killed(&mut cluster).await;
     one_who_is_told_twice_leaves_at_once(&mut cluster).await;
     everybody_leaves_in_order(&mut cluster).await;
