@@ -1,4 +1,4 @@
-//! Real links on loopback, for tests of what is done with them.
+//! What several tests of parts need: a job, and real links on loopback.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,6 +9,24 @@ use mesh::{
 };
 use tokio::time::{sleep, timeout};
 use wire::{Hello, Role, ToGateway, ToWorker};
+
+use crate::Job;
+
+/// A job with this prompt that asks for so many tokens.
+pub(crate) fn job(prompt: Vec<u32>, max_new: u32) -> Job {
+    Job {
+        request_id: String::new(),
+        prompt,
+        n: 1,
+        max_new,
+        sampling: engine::Sampling::default(),
+        ignore_eos: false,
+        priority: 0,
+        salt: 0,
+        timeout: Duration::from_secs(60),
+        trace: None,
+    }
+}
 
 /// The incarnation of every gateway here.
 pub(crate) const GATEWAY: u64 = 77;

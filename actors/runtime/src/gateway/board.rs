@@ -213,12 +213,10 @@ impl Board {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use room::{AbortBy, Generation, Input, Limits, NodeId, Report, Room, RoomId, RoomSpec, Time};
 
     use super::{Board, OTHER, RoomView, TRANSPORTS};
-    use crate::gateway::job::Job;
+    use crate::testing::job;
 
     #[test]
     fn what_changes_nothing_is_counted_once() {
@@ -233,18 +231,7 @@ mod tests {
             deadline: Time { micros: 1 },
             priority: room::Priority(0),
         };
-        let job = Job {
-            request_id: String::new(),
-            prompt: vec![5],
-            n: 1,
-            max_new: 1,
-            sampling: engine::Sampling::default(),
-            ignore_eos: false,
-            priority: 0,
-            salt: 0,
-            timeout: Duration::from_secs(1),
-            trace: None,
-        };
+        let job = job(vec![5], 1);
         let mut room = Room::new(id, spec, &Limits::default(), now);
         let board = Board::default();
         board.opened(RoomView::new(&room, &job, now));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mesh::{DownReason, GatewayLinks, GatewaySide, Link, LinkEvent, LinkId};
 use room::{NodeId, WorkerSpec};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use wire::{Held, Hello, RoomKey, ToGateway, ToWorker, WorkerStats};
 
 use super::directory::News;
@@ -99,9 +99,10 @@ impl Links {
                 key,
                 bytes,
                 descriptors,
-                micros: _,
+                micros,
                 transport,
             } => {
+                debug!(worker = %from, seq = key.seq, bytes, descriptors, micros, transport, "pulled");
                 self.shared.board.pulled(&transport, bytes, descriptors);
                 (key, News::Pulled)
             }

@@ -16,7 +16,7 @@ use crate::gateway::placement::{DeskBoard, Placement, PlacementArguments};
 use crate::gateway::request::RequestMessage;
 use crate::gateway::shared::Shared;
 use crate::gateway::watch::Watch;
-use crate::testing::{GATEWAY, hello, links};
+use crate::testing::{GATEWAY, hello, job, links};
 
 const ROOM: RoomId = RoomId {
     gateway: NodeId(GATEWAY),
@@ -82,19 +82,7 @@ impl Links {
             room: ROOM,
             generation: Generation(KEY.generation),
         };
-        let work = crate::gateway::job::Job {
-            request_id: String::new(),
-            prompt: vec![1],
-            n: 1,
-            max_new: 1,
-            sampling: engine::Sampling::default(),
-            ignore_eos: false,
-            priority: 0,
-            salt: 0,
-            timeout: Duration::from_secs(60),
-            trace: None,
-        }
-        .work(0, &[]);
+        let work = job(vec![1], 1).work(0, &[]);
         let reserve = ToWorker::Reserve {
             key: KEY,
             work,

@@ -1,7 +1,6 @@
 //! The content of the current attempt is nobody else's.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use room::{
     Attempt, AttemptError, Command, Generation, Input, Limits, NodeId, Order, Priority, Report, Room, RoomId,
@@ -11,7 +10,7 @@ use wire::{Ticket, ToWorker, TokenOut};
 
 use super::Slot;
 use crate::gateway::directory::News;
-use crate::gateway::job::Job;
+use crate::testing::job;
 
 const PREFILL: NodeId = NodeId(1);
 const DECODE: NodeId = NodeId(2);
@@ -28,18 +27,7 @@ fn slot() -> Slot {
         gateway: NodeId(9),
         seq: 1,
     };
-    let job = Job {
-        request_id: String::new(),
-        prompt: vec![5, 6, 7],
-        n: 1,
-        max_new: 9,
-        sampling: engine::Sampling::default(),
-        ignore_eos: false,
-        priority: 0,
-        salt: 0,
-        timeout: Duration::from_secs(60),
-        trace: None,
-    };
+    let job = job(vec![5, 6, 7], 9);
     Slot::new(
         Room::new(id, spec, &Limits::default(), NOW),
         Some(Arc::new(job)),
