@@ -74,6 +74,11 @@ fn a_draining_worker_takes_nothing_new() {
     desk.advertise(ms(1), M1, DRAINING);
     desk.enqueue(bid(0, 16)).unwrap();
     assert_eq!(granted(&mut desk), [0; 0]);
+    let refused = Verdict::Refused {
+        attempt: attempt(0),
+        failure: Failure::NoWorker,
+    };
+    assert_eq!(verdicts(&mut desk, 1_001), [refused], "as if it were not there");
 }
 
 #[test]
