@@ -1,6 +1,7 @@
 //! What all pieces of one answer share, and how they are written as JSON.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -23,8 +24,8 @@ pub(crate) struct Answer<S> {
 }
 
 struct Continuation {
-    /// The prompt, where it is to be echoed and has not been yet.
-    echo: Option<String>,
+    /// The prompt, where it is to be echoed and has not been yet; the same for all of its continuations.
+    echo: Option<Arc<str>>,
     opened: bool,
     chars: usize,
 }
@@ -48,7 +49,7 @@ impl<S: Shape> Answer<S> {
         let mut continuations = Vec::with_capacity(prompts * n);
         let mut echoes = echoes.into_iter();
         for _ in 0..prompts {
-            let echo = echoes.next();
+            let echo: Option<Arc<str>> = echoes.next().map(Arc::from);
             continuations.extend((0..n).map(|_| Continuation {
                 echo: echo.clone(),
                 opened: false,
@@ -70,12 +71,10 @@ impl<S: Shape> Answer<S> {
         self.continuations.len()
     }
 
-    /// Takes the prompt this continuation is to begin with.
-    pub(crate) fn take_echo(&mut self, index: usize) -> String {
-        self.continuations
-            .get_mut(index)
-            .and_then(|one| one.echo.take())
-            .unwrap_or_default()
+    /// The prompt this continuation is to begin with, or nothing.
+    pub(crate) fn echo(&self, index: usize) -> &str {
+        let one = self.continuations.get(index);
+        one.and_then(|one| one.echo.as_deref()).unwrap_or_default()
     }
 
     /// The pieces with which a continuation begins, once.
@@ -91,7 +90,7 @@ impl<S: Shape> Answer<S> {
         let mut pieces: Vec<S::Piece> = S::opening(index).into_iter().collect();
         if let Some(echo) = one.echo.take() {
             one.chars = echo.chars().count();
-            pieces.push(S::text(index, echo, None, 0));
+            pieces.push(S::text(index, echo.as_ref().to_owned(), None, 0));
         }
         pieces
     }

@@ -19,18 +19,22 @@ struct Collected {
 /// Waits for the end of every continuation; the first failure is the answer. Holds at most `most_bytes`.
 pub(crate) async fn collect<S: Shape>(
     mut feed: Feed,
-    mut answer: Answer<S>,
+    answer: Answer<S>,
     first: Option<Step>,
     most_bytes: usize,
 ) -> Result<Response, ApiError> {
+    let mut bytes: usize = (0..answer.len()).map(|index| answer.echo(index).len()).sum();
+    if bytes > most_bytes {
+        feed.end();
+        return Err(too_large(most_bytes));
+    }
     let mut all: Vec<Collected> = (0..answer.len())
         .map(|index| Collected {
-            text: answer.take_echo(index),
+            text: answer.echo(index).to_owned(),
             ..Collected::default()
         })
         .collect();
     let mut next = first;
-    let mut bytes = 0;
     loop {
         match next {
             Some(Step::Text {

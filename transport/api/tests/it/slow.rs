@@ -8,7 +8,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{PROTOCOLS, Protocol, Server};
-use crate::mock::{Act, MockSubmit, text};
+use crate::mock::{Act, MockSubmit, hello, text};
 
 fn stream_body() -> Value {
     json!({"model": "m", "prompt": "x", "stream": true})
@@ -176,15 +176,25 @@ async fn an_answer_too_large_to_hold_must_be_streamed() {
         answer_bytes: 1 << 20,
         ..Limits::default()
     };
-    let server = Server::limited(MockSubmit::new(|_| flood()), limits).await;
-    let answer = server
-        .post("/v1/completions", &json!({"model": "m", "prompt": "x"}))
-        .await;
-    assert_eq!(answer.status, 400);
-    let error = answer.json().await["error"].take();
-    assert_eq!(
-        (&error["code"], &error["param"]),
-        (&json!("answer_too_large"), &json!("stream"))
-    );
-    server.mock.until_open(0).await;
+    let mock = MockSubmit::new(|request| match request.model.as_str() {
+        "endless" => flood(),
+        _ => hello(request),
+    });
+    let server = Server::limited(mock, limits).await;
+    let prompt = "x".repeat(300 << 10);
+    for body in [
+        json!({"model": "endless", "prompt": "x"}),
+        // Every answer begins with the prompt.
+        json!({"model": "m", "prompt": prompt, "echo": true, "n": 4}),
+    ] {
+        let answer = server.post("/v1/completions", &body).await;
+        assert_eq!(answer.status, 400);
+        let error = answer.json().await["error"].take();
+        let (code, param) = (json!("answer_too_large"), json!("stream"));
+        assert_eq!((&error["code"], &error["param"]), (&code, &param));
+        server.mock.until_open(0).await;
+    }
+    let body = json!({"model": "m", "prompt": prompt, "echo": true, "n": 4, "stream": true});
+    let events = server.post("/v1/completions", &body).await.events().await;
+    assert_eq!(events.last().map(String::as_str), Some("[DONE]"));
 }
