@@ -16,8 +16,8 @@ pub struct UcxConfig {
     pub net_devices: Option<String>,
     /// Where to listen, on a port of the system's choice. Readers on other machines must reach this address.
     pub bind: IpAddr,
-    /// How long a read or a send may stay without progress before its endpoint is closed by force, in milliseconds;
-    /// at least 10. The same time again is given to the close, before the whole UCX worker is made anew.
+    /// How long a read or a send may stay without progress before its connection is closed by force, in milliseconds;
+    /// at least 10.
     pub no_progress_ms: u64,
 }
 

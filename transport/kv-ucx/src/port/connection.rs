@@ -188,10 +188,8 @@ impl<T> Connection<T> {
 
 impl<T> Drop for Connection<T> {
     fn drop(&mut self) {
-        while let Some(event) = self.worker.next() {
-            if let Raw::Message(message) = event {
-                self.discard(message.payload);
-            }
+        if !self.ep.is_null() {
+            self.close();
         }
     }
 }

@@ -1,15 +1,22 @@
-//! Operations of a connection: send, receive, release.
+//! Operations of a connection: send, receive, release, close.
 
-use std::{ffi::c_void, ptr, slice};
+use std::{
+    ffi::c_void,
+    ptr, slice,
+    time::{Duration, Instant},
+};
 
 use super::{
-    Connection, callbacks,
+    Connection, Happening, callbacks,
     queue::{Payload, Queue, Raw},
 };
 use crate::{
     region::Span,
-    sys::{Handle, RequestParam, StatusPtr, consts},
+    sys::{Handle, RequestParam, Status, StatusPtr, consts},
 };
+
+/// How long the thread gives a forced close: it is a matter of microseconds where it ends at all.
+const CLOSE_LIMIT: Duration = Duration::from_millis(50);
 
 /// What the completion callback is given: which operation, and where to say so.
 pub(super) struct Notice {
@@ -41,7 +48,11 @@ impl<T> Connection<T> {
             Body::Region(_) => 0,
         };
         let op = self.begin(tag, header, body);
-        let params = self.params(op, callbacks::sent as *const c_void, eager);
+        let params = Self::params(
+            &raw const self.ops[&op].notice,
+            callbacks::sent as *const c_void,
+            eager,
+        );
         let (header, body) = {
             let op = &self.ops[&op];
             let body: (*const u8, usize) = match &op.body {
@@ -70,7 +81,11 @@ impl<T> Connection<T> {
     /// Receives a rendezvous payload into `into`, whose owner keeps it pinned until the `Done` with `tag`.
     pub(crate) fn receive(&mut self, data: *mut c_void, into: Span, tag: T) {
         let op = self.begin(tag, Vec::new(), Body::Region(into));
-        let params = self.params(op, callbacks::received as *const c_void, 0);
+        let params = Self::params(
+            &raw const self.ops[&op].notice,
+            callbacks::received as *const c_void,
+            0,
+        );
         // SAFETY: `data` is a descriptor handed over by a message and not given back yet; `into` is inside the
         // region and pinned.
         let raw = unsafe {
@@ -114,6 +129,46 @@ impl<T> Connection<T> {
         }
     }
 
+    /// Closes the endpoint by force, which asks nothing of the peer, and lets UCX work until it, every operation and
+    /// whatever UCX had put off has ended: a UCX worker that is destroyed while a failure is still on its way frees
+    /// it twice (1.22). What has not ended by the limit ends with the worker all the same.
+    pub(super) fn close(&mut self) {
+        let give_up = Instant::now() + CLOSE_LIMIT;
+        let params = RequestParam {
+            op_attr_mask: consts::OP_FLAGS,
+            ..Self::params(ptr::null(), ptr::null(), consts::EP_CLOSE_FORCE)
+        };
+        let ep = std::mem::replace(&mut self.ep, ptr::null_mut());
+        // SAFETY: the endpoint is open, and its handle is used no more.
+        let request = unsafe { (self.worker.functions().ucp_ep_close_nbx)(ep, &raw const params) };
+        let pending = matches!(StatusPtr::of(request), StatusPtr::Pending);
+        let check = self.worker.functions().ucp_request_check_status;
+        // SAFETY: the request is released below, after its last use.
+        let closed = || !pending || unsafe { check(request) } != Status::IN_PROGRESS;
+        loop {
+            let worked = self.progress();
+            while let Some(happening) = self.next() {
+                if let Happening::Message(message) = happening {
+                    self.discard(message.payload);
+                }
+            }
+            if !worked && closed() && self.ops.is_empty() {
+                break;
+            }
+            if Instant::now() > give_up {
+                tracing::warn!(
+                    operations = self.ops.len(),
+                    "a forced close does not end: its UCX worker is destroyed"
+                );
+                break;
+            }
+        }
+        if pending {
+            // SAFETY: this is its one release.
+            unsafe { (self.worker.functions().ucp_request_free)(request) };
+        }
+    }
+
     fn begin(&mut self, tag: T, header: Vec<u8>, body: Body) -> u64 {
         self.last_op += 1;
         let op = self.last_op;
@@ -133,8 +188,7 @@ impl<T> Connection<T> {
         op
     }
 
-    fn params(&self, op: u64, cb: *const c_void, flags: u32) -> RequestParam {
-        let notice = ptr::from_ref::<Notice>(&self.ops[&op].notice).cast_mut();
+    fn params(notice: *const Notice, cb: *const c_void, flags: u32) -> RequestParam {
         RequestParam {
             op_attr_mask: consts::OP_CALLBACK
                 | consts::OP_USER_DATA
@@ -144,7 +198,7 @@ impl<T> Connection<T> {
             request: ptr::null_mut(),
             cb,
             datatype: 0,
-            user_data: notice.cast(),
+            user_data: notice.cast_mut().cast(),
             reply_buffer: ptr::null_mut(),
             memory_type: consts::MEMORY_TYPE_HOST,
             recv_info: ptr::null_mut(),

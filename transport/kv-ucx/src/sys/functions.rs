@@ -59,8 +59,10 @@ functions! {
     ucp_listener_destroy(Handle);
     ucp_ep_create(Handle, *const EpParams, *mut Handle) -> Status;
     ucp_ep_query(Handle, *mut EpAttr) -> Status;
+    ucp_ep_close_nbx(Handle, *const RequestParam) -> Handle;
     ucp_am_send_nbx(Handle, c_uint, *const c_void, usize, *const c_void, usize, *const RequestParam) -> Handle;
     ucp_am_recv_data_nbx(Handle, Handle, *mut c_void, usize, *const RequestParam) -> Handle;
     ucp_am_data_release(Handle, *mut c_void);
+    ucp_request_check_status(Handle) -> Status;
     ucp_request_free(Handle);
 }

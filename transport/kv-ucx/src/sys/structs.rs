@@ -35,6 +35,7 @@ pub(crate) mod consts {
     pub(crate) const EP_FLAG_NO_LOOPBACK: u32 = 1 << 1;
     pub(crate) const ERR_MODE_PEER: u32 = 1;
     pub(crate) const EP_ATTR_TRANSPORTS: u64 = 1 << 3;
+    pub(crate) const EP_CLOSE_FORCE: u32 = 1;
 
     pub(crate) const AM_HANDLER_ALL: u64 = 0b1111;
     pub(crate) const AM_WHOLE_MSG: u32 = 1;

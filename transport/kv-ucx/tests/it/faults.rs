@@ -32,6 +32,8 @@ fn check_source_killed(tls: &str) {
     for round in 0..KILLS {
         let mut peer = Peer::start(tls, BLOCKS, BLOCK_BYTES);
         peer.offer(1, &all());
+        // Connected before, so that the kill meets bytes and not a handshake.
+        side.arrives(&peer.address, 1, &[0]);
         healthy.offer(100 + round, &all());
         let ids = [
             side.start(&peer.address, 1, 0, &all()[..300]),
@@ -50,6 +52,10 @@ fn check_source_killed(tls: &str) {
         healthy.withdraw(100 + round);
     }
     assert!(lost > 0, "no kill came in mid-transfer");
+    let mut fresh = Peer::start(tls, BLOCKS, BLOCK_BYTES);
+    fresh.offer(1, &all());
+    side.arrives(&fresh.address, 1, &all());
+    side.check(1, &all(), &all());
 }
 
 #[test]
