@@ -13,7 +13,7 @@ use tracing::error;
 
 use crate::clock::Clock;
 use crate::gateway::{self, GatewayHandle, GatewayMessage, GatewaySpec};
-use crate::pool::{BuildWorker, Pool, PoolArguments, PoolMessage};
+use crate::pool::{BUILD_PATIENCE, BuildWorker, Pool, PoolArguments, PoolMessage};
 
 /// How often a draining worker is asked what it has left.
 const DRAIN_POLL: Duration = Duration::from_millis(50);
@@ -111,6 +111,7 @@ impl Node {
             name,
             clock: self.clock,
             build,
+            patience: BUILD_PATIENCE,
         };
         let spawned = Actor::spawn_linked(None, Pool, arguments, self.root.get_cell()).await;
         let (pool, _) = spawned.map_err(|why| StartError(why.to_string()))?;

@@ -18,7 +18,7 @@ use crate::worker::{Worker, WorkerMessage, WorkerSpec};
 pub type BuildWorker = Arc<dyn Fn() -> Result<WorkerSpec, String> + Send + Sync>;
 
 /// Longer than any model takes to load. Whoever is not done by then hangs, and will the next time: the node ends.
-const BUILD_PATIENCE: Duration = Duration::from_secs(1_800);
+pub(crate) const BUILD_PATIENCE: Duration = Duration::from_secs(1_800);
 
 /// What a pool is told.
 pub(crate) enum PoolMessage {
@@ -45,6 +45,8 @@ pub(crate) struct PoolArguments {
     pub(crate) name: String,
     pub(crate) clock: Clock,
     pub(crate) build: BuildWorker,
+    /// How long a build may take.
+    pub(crate) patience: Duration,
 }
 
 /// What it owns.
@@ -52,6 +54,7 @@ pub(crate) struct PoolState {
     name: String,
     clock: Clock,
     build: BuildWorker,
+    patience: Duration,
     restarts: Restarts,
     building: Option<Building>,
     worker: Option<ActorRef<WorkerMessage>>,
@@ -80,13 +83,19 @@ impl Actor for Pool {
         myself: ActorRef<Self::Msg>,
         arguments: PoolArguments,
     ) -> Result<PoolState, ActorProcessingErr> {
-        let PoolArguments { name, clock, build } = arguments;
+        let PoolArguments {
+            name,
+            clock,
+            build,
+            patience,
+        } = arguments;
         myself.cast(PoolMessage::Start)?;
         let restarts = Restarts::new(8, Span::from_millis(60_000), Span::from_millis(250));
         Ok(PoolState {
             name,
             clock,
             build,
+            patience,
             restarts,
             building: None,
             worker: None,
@@ -137,7 +146,7 @@ impl Actor for Pool {
 }
 
 /// Builds a worker and starts it beneath its pool. Beside the pool, which is there for whatever else comes in the meantime.
-async fn build(build: BuildWorker, pool: ActorRef<PoolMessage>) {
+async fn build(build: BuildWorker, patience: Duration, pool: ActorRef<PoolMessage>) {
     let started = async {
         let spec = match tokio::task::spawn_blocking(move || build()).await {
             Ok(built) => built?,
@@ -146,7 +155,7 @@ async fn build(build: BuildWorker, pool: ActorRef<PoolMessage>) {
         let spawned = Actor::spawn_linked(None, Worker, spec, pool.get_cell()).await;
         spawned.map(|(worker, _)| worker).map_err(|why| why.to_string())
     };
-    let built = match timeout(BUILD_PATIENCE, started).await {
+    let built = match timeout(patience, started).await {
         Ok(started) => started.map_err(Unbuilt::Failed),
         Err(_) => Err(Unbuilt::Hangs),
     };
@@ -161,7 +170,7 @@ async fn build(build: BuildWorker, pool: ActorRef<PoolMessage>) {
 impl PoolState {
     fn start(&mut self, myself: &ActorRef<PoolMessage>) {
         if !self.leaving {
-            let building = build(Arc::clone(&self.build), myself.clone());
+            let building = build(Arc::clone(&self.build), self.patience, myself.clone());
             self.building = Some(Building(tokio::spawn(building)));
         }
     }
@@ -177,7 +186,7 @@ impl PoolState {
             Ok(worker) => self.worker = Some(worker),
             Err(Unbuilt::Failed(why)) => return self.failed(myself, &why),
             Err(Unbuilt::Hangs) => {
-                let waited_s = BUILD_PATIENCE.as_secs();
+                let waited_s = self.patience.as_secs();
                 error!(worker = self.name, waited_s, "the worker is not built by now");
                 return Err(format!("{}: not built within {waited_s} s", self.name).into());
             }
@@ -207,5 +216,44 @@ impl PoolState {
                 Err(format!("{}: {why}", self.name).into())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc::sync_channel;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use ractor::Actor;
+    use tokio::time::timeout;
+
+    use super::{Pool, PoolArguments};
+    use crate::clock::Clock;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_build_that_hangs_ends_the_pool_and_is_not_tried_again() {
+        let builds = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&builds);
+        let (release, released) = sync_channel::<()>(1);
+        let released = Mutex::new(released);
+        let build = move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let _ = released.lock().unwrap().recv_timeout(LONG);
+            Err("a test's refusal".to_owned())
+        };
+        let arguments = PoolArguments {
+            name: "w".to_owned(),
+            clock: Clock::start(),
+            build: Arc::new(build),
+            patience: Duration::from_millis(20),
+        };
+        let (_pool, ended) = Actor::spawn(None, Pool, arguments).await.unwrap();
+        timeout(LONG, ended).await.unwrap().unwrap();
+        assert_eq!(builds.load(Ordering::SeqCst), 1);
+        drop(release);
     }
 }
