@@ -71,17 +71,6 @@ async fn refusals() {
         json!("prompt"),
     )
     .await;
-    let long = SubmitError::PromptTooLong {
-        prompt_tokens: 9000,
-        context_tokens: 8192,
-    };
-    let code = "context_length_exceeded";
-    refusal(
-        long,
-        expected(400, "invalid_request_error", code, None),
-        json!("messages"),
-    )
-    .await;
     let unknown = SubmitError::UnknownModel {
         model: "x".to_owned(),
     };
@@ -138,12 +127,16 @@ async fn a_prompt_too_long_is_named_by_its_field() {
         context_tokens: 8192,
     };
     let server = Server::start(MockSubmit::new(move |_| Act::Refuse(long.clone()))).await;
-    let body = json!({"model": "m", "prompt": "x"});
-    let error = server.post("/v1/completions", &body).await.json().await["error"].take();
-    assert_eq!(
-        (&error["param"], &error["code"]),
-        (&json!("prompt"), &json!("context_length_exceeded"))
-    );
+    for (path, body, param) in [
+        ("/v1/completions", json!({"model": "m", "prompt": "x"}), "prompt"),
+        ("/v1/chat/completions", body(false), "messages"),
+    ] {
+        let answer = server.post(path, &body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+        let error = answer.json().await["error"].take();
+        let code = json!("context_length_exceeded");
+        assert_eq!((&error["param"], &error["code"]), (&json!(param), &code));
+    }
 }
 
 #[tokio::test]

@@ -10,10 +10,10 @@ use tower::ServiceExt;
 
 use crate::mock::{MockSubmit, hello};
 
-const CHAT: &str = "/v1/chat/completions";
-const COMPLETIONS: &str = "/v1/completions";
+pub const CHAT: &str = "/v1/chat/completions";
+pub const COMPLETIONS: &str = "/v1/completions";
 
-async fn post(path: &str, body: String) -> (StatusCode, Value, Vec<GenerateRequest>) {
+pub async fn post(path: &str, body: String) -> (StatusCode, Value, Vec<GenerateRequest>) {
     let mock = MockSubmit::new(hello);
     let request: Request<axum::body::Body> = Request::post(path)
         .header(header::CONTENT_TYPE, "application/json")
@@ -33,7 +33,7 @@ async fn post(path: &str, body: String) -> (StatusCode, Value, Vec<GenerateReque
     )
 }
 
-fn with(path: &str, more: &Value) -> String {
+pub fn with(path: &str, more: &Value) -> String {
     let mut body = match path {
         CHAT => json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
         _ => json!({"model": "m", "prompt": "hi"}),
@@ -45,7 +45,7 @@ fn with(path: &str, more: &Value) -> String {
 }
 
 /// The request is refused, by the name of `param`, before the service hears of it.
-async fn refuses(path: &str, more: Value, param: &str) {
+pub async fn refuses(path: &str, more: Value, param: &str) {
     let (status, answer, seen) = post(path, with(path, &more)).await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{more} gave {answer}");
     assert_eq!(answer["error"]["param"], param, "{more} gave {answer}");
@@ -60,7 +60,7 @@ async fn refuses(path: &str, more: Value, param: &str) {
 }
 
 /// The request is taken; gives what the service sees.
-async fn takes(path: &str, more: Value) -> GenerateRequest {
+pub async fn takes(path: &str, more: Value) -> GenerateRequest {
     let (status, answer, seen) = post(path, with(path, &more)).await;
     assert_eq!(status, StatusCode::OK, "{more} gave {answer}");
     seen.into_iter().next().unwrap()
@@ -234,90 +234,6 @@ async fn spellings_of_the_same() {
     );
     assert_eq!(takes(COMPLETIONS, json!({"logprobs": 3})).await.logprobs, Some(3));
     assert_eq!(takes(COMPLETIONS, json!({"logprobs": 0})).await.logprobs, Some(0));
-}
-
-#[tokio::test]
-async fn conversations() {
-    let messages = json!([
-        {"role": "developer", "content": "be brief"},
-        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "name": "eve"},
-        {"role": "assistant", "content": "c", "refusal": null, "tool_calls": null, "annotations": []},
-        {"role": "system", "content": ""},
-    ]);
-    let seen = takes(CHAT, json!({"messages": messages})).await;
-    let message = |role, content: &str, name: Option<&str>| Message {
-        role,
-        content: content.to_owned(),
-        name: name.map(str::to_owned),
-    };
-    let expected = vec![
-        message(Role::System, "be brief", None),
-        message(Role::User, "ab", Some("eve")),
-        message(Role::Assistant, "c", None),
-        message(Role::System, "", None),
-    ];
-    assert_eq!(seen.prompt, Prompt::Chat(expected));
-}
-
-#[tokio::test]
-async fn malformed_conversations() {
-    let check = |message: Value, param: &'static str| async move {
-        let good = json!({"role": "user", "content": "x"});
-        refuses(CHAT, json!({"messages": [good, message]}), param).await;
-    };
-    refuses(CHAT, json!({"messages": []}), "messages").await;
-    refuses(CHAT, json!({"messages": null}), "messages").await;
-    refuses(CHAT, json!({"messages": "hi"}), "messages").await;
-    check(json!({"role": "user"}), "messages[1].content").await;
-    check(json!({"role": "user", "content": 3}), "messages[1].content").await;
-    check(json!({"role": "tool", "content": "x"}), "messages[1].role").await;
-    check(json!({"content": "x"}), "messages[1]").await;
-    check(
-        json!({"role": "user", "content": "x", "mood": "bad"}),
-        "messages[1].mood",
-    )
-    .await;
-    check(
-        json!({"role": "assistant", "content": "", "tool_calls": [{}]}),
-        "messages[1].tool_calls",
-    )
-    .await;
-    let image = json!([{"type": "image_url", "image_url": {"url": "u"}}]);
-    check(
-        json!({"role": "user", "content": image}),
-        "messages[1].content[0].type",
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn prompts() {
-    let check = |prompt: Value, expected: Prompt| async move {
-        assert_eq!(
-            takes(COMPLETIONS, json!({"prompt": prompt})).await.prompt,
-            expected
-        );
-    };
-    check(json!("text"), Prompt::Text("text".to_owned())).await;
-    check(json!(["text"]), Prompt::Text("text".to_owned())).await;
-    check(json!([1, 2]), Prompt::Tokens(vec![1, 2])).await;
-    check(json!([[3, 4]]), Prompt::Tokens(vec![3, 4])).await;
-    let (_, _, seen) = post(COMPLETIONS, with(COMPLETIONS, &json!({"prompt": [[1], [2, 3]]}))).await;
-    let prompts: Vec<Prompt> = seen.into_iter().map(|request| request.prompt).collect();
-    assert_eq!(prompts, [Prompt::Tokens(vec![1]), Prompt::Tokens(vec![2, 3])]);
-    for wrong in [
-        json!(null),
-        json!([]),
-        json!(7),
-        json!(["a", 1]),
-        json!(["a", [1]]),
-        json!({"a": 1}),
-    ] {
-        refuses(COMPLETIONS, json!({"prompt": wrong}), "prompt").await;
-    }
-    refuses(COMPLETIONS, json!({"prompt": [[]]}), "prompt[0]").await;
-    refuses(COMPLETIONS, json!({"prompt": [-1]}), "prompt[0]").await;
-    refuses(COMPLETIONS, json!({"prompt": ["a", "b"], "n": 65}), "prompt").await;
 }
 
 /// For both kinds of request, each of the list `good` is taken for the field, and each of `bad` refused.

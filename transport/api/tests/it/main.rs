@@ -11,6 +11,7 @@ mod hostile;
 mod leave;
 mod limits;
 mod mock;
+mod prompts;
 mod protocols;
 mod shapes;
 mod shutdown;
