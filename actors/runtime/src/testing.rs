@@ -1,11 +1,11 @@
 //! What several tests of parts need: a job, and real links on loopback.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mesh::{
-    DevCa, Dialer, GatewayLinks, GatewayNode, GatewaySide, Link, LinkEvent, Listener, Target, WorkerLinks,
-    WorkerSide,
+    DevCa, Dialer, DownReason, GatewayLinks, GatewayNode, GatewaySide, Link, LinkEvent, Listener, Target,
+    WorkerLinks, WorkerSide,
 };
 use tokio::time::{sleep, timeout};
 use wire::{Hello, Role, ToGateway, ToWorker};
@@ -37,25 +37,43 @@ pub(crate) struct Linked {
     pub(crate) at_gateways: Vec<Link<ToWorker>>,
     /// As the workers see them, in the same order.
     pub(crate) at_workers: Vec<Link<ToGateway>>,
-    _ends: (Vec<Listener>, Vec<Dialer>),
+    listeners: Vec<Listener>,
+    _dialers: Vec<Dialer>,
+    ends: Arc<Ends<ToWorker>>,
+}
+
+impl Linked {
+    /// Stops the gateways in order, and says why each of their links has ended.
+    pub(crate) async fn stop_gateways(mut self) -> Vec<DownReason> {
+        for listener in self.listeners.drain(..) {
+            listener.stop().await;
+        }
+        self.ends.downs.lock().unwrap().clone()
+    }
 }
 
 /// One end of links, in the order in which they come up.
-struct Ends<Out>(Mutex<Vec<Link<Out>>>);
+struct Ends<Out> {
+    up: Mutex<Vec<Link<Out>>>,
+    downs: Mutex<Vec<DownReason>>,
+}
 
 impl<Out> Default for Ends<Out> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self {
+            up: Mutex::default(),
+            downs: Mutex::default(),
+        }
     }
 }
 
 impl<Out> Ends<Out> {
     fn push(&self, link: Link<Out>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+        self.up.lock().unwrap().push(link);
     }
 
     fn all(&self) -> Vec<Link<Out>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.up.lock().unwrap().clone()
     }
 }
 
@@ -67,8 +85,10 @@ impl GatewayLinks for Ends<ToWorker> {
     fn beat(&self, _: &Link<ToWorker>, _: u64) {}
 
     fn event(&self, event: LinkEvent<GatewaySide>) {
-        if let LinkEvent::Up { link, .. } = event {
-            self.push(link);
+        match event {
+            LinkEvent::Up { link, .. } => self.push(link),
+            LinkEvent::Down { why, .. } => self.downs.lock().unwrap().push(why),
+            LinkEvent::Frame { .. } => {}
         }
     }
 }
@@ -153,6 +173,8 @@ pub(crate) async fn links(workers: &[Hello], gateways: usize) -> Linked {
     Linked {
         at_gateways: at_gateways.all(),
         at_workers: at_workers.all(),
-        _ends: (listeners, dialers),
+        listeners,
+        _dialers: dialers,
+        ends: at_gateways,
     }
 }

@@ -153,6 +153,25 @@ async fn what_was_refused_is_proven_gone_by_the_next_digest() {
     assert_eq!(gateway.shared.fabric.open_legs(), 0);
 }
 
+/// What is queued on it is still delivered.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_does_not_cut_a_link_that_ends_in_order() {
+    let worker = hello("w", 1, 7);
+    let linked = links(std::slice::from_ref(&worker), 1).await;
+    let link = linked.at_gateways[0].clone();
+    let gateway = unlinked().await;
+    gateway.is_up(&link, &worker);
+    let order = async {
+        while !link.is_down() {
+            tokio::task::yield_now().await;
+        }
+        gateway.opens_leg(NodeId(1));
+        gateway.beat(&link, 1);
+    };
+    let (downs, ()) = tokio::join!(linked.stop_gateways(), order);
+    assert_eq!(downs, [DownReason::Stopped]);
+}
+
 #[test]
 fn only_a_cut_is_called_a_fence() {
     let ms = Duration::from_millis;
