@@ -33,7 +33,7 @@ pub(crate) struct Door {
 const EVENTS_WAITING: usize = 16;
 
 /// When to try again after a refusal.
-pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Door {
     pub(crate) fn new(gateway: GatewayHandle, model: Arc<Model>, name: String, guests: TaskTracker) -> Self {

@@ -1,6 +1,7 @@
 //! The task that turns a gateway's answer into what the door sends: ends with the answer, with the client, or at the deadline.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::{Event, FinishReason, GenerateRequest};
 use model::Tokenizer;
@@ -12,6 +13,9 @@ use tokio::time::{Instant, timeout_at};
 use super::outcome;
 use crate::text::TextStream;
 
+/// After a request's deadline: for the outcome that says so.
+const OUTCOME_GRACE: Duration = Duration::from_secs(1);
+
 /// Relays until every answer has ended. Returning drops the answer, which aborts what has not ended.
 pub(super) async fn run(
     mut answer: Answer,
@@ -21,7 +25,7 @@ pub(super) async fn run(
 ) {
     let began = Instant::now();
     // A client that reads slowly pauses its own answer; it may do so until the request's deadline.
-    let patience = began + request.timeout + super::RETRY_AFTER;
+    let patience = began + request.timeout + OUTCOME_GRACE;
     let mut texts: Vec<TextStream> = (0..request.n)
         .map(|_| TextStream::new(&tokenizer, &request.stop))
         .collect();
