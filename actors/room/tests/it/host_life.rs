@@ -187,8 +187,9 @@ fn a_lost_close_is_healed_by_the_digest() {
         &["digest 9: held 2#1"],
     );
     check(&w.digest(10, &[]), &["stop engine 2#1", "digest 10: held 2#1"]);
+    check(&w.digest(11, &[]), &["digest 11: held 2#1"]);
     w.engine(attempt(2, 1), EngineInput::Stopped);
-    check(&w.digest(11, &[]), &["digest 11: held "]);
+    check(&w.digest(12, &[]), &["digest 12: held "]);
     assert_eq!(w.host.counters().healed_by_digest, 2);
 }
 
