@@ -6,8 +6,8 @@ use std::thread;
 
 use hf_hub::Cache;
 use hf_hub::api::sync::{ApiBuilder, ApiRepo};
+use pypi::Lock;
 
-use super::lock::Lock;
 use super::{FetchError, FetchOptions, Progress};
 
 /// Storage formats in the order they are chosen when a repository has several and none was named: small first, then exact.

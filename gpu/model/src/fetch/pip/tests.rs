@@ -79,16 +79,6 @@ fn a_file_is_fetched_once_with_progress() {
 }
 
 #[test]
-fn callers_at_the_same_time_fetch_once() {
-    let place = place(FAKE);
-    thread::scope(|scope| {
-        let all: Vec<_> = (0..4).map(|_| scope.spawn(|| place.fetch(&SMALL))).collect();
-        assert!(all.into_iter().all(|t| t.join().unwrap().is_ok()));
-    });
-    assert_eq!(place.calls(), 1);
-}
-
-#[test]
 fn a_damaged_file_is_not_kept() {
     let place = place(FAKE);
     let other = Package {
@@ -96,34 +86,5 @@ fn a_damaged_file_is_not_kept() {
         ..SMALL
     };
     assert!(matches!(place.fetch(&other), Err(FetchError::Checksum { .. })));
-    assert!(place.clean());
-}
-
-#[test]
-fn errors_name_what_is_missing() {
-    let check = |script: &str, expected: fn(&FetchError) -> bool| {
-        let place = place(script);
-        let error = place.fetch(&SMALL).unwrap_err();
-        assert!(expected(&error) && place.clean(), "{error:?}");
-    };
-    check(
-        "#!/bin/sh\necho 'python3: No module named pip' >&2; exit 1\n",
-        |e| matches!(e, FetchError::NoPip(_)),
-    );
-    check(
-        "#!/bin/sh\necho 'no network' >&2; exit 1\n",
-        |e| matches!(e, FetchError::Pip { detail, .. } if detail == "no network"),
-    );
-    check("#!/bin/sh\n", |e| matches!(e, FetchError::Pip { .. }));
-    let mut place = place(FAKE);
-    place.options.python = "no-such-python".to_owned();
-    assert!(matches!(place.fetch(&SMALL), Err(FetchError::NoPython(_))));
-}
-
-#[test]
-fn silence_ends_a_fetch() {
-    let mut place = place("#!/bin/sh\nexec sleep 60\n");
-    place.options.stall = Duration::from_millis(200);
-    assert!(matches!(place.fetch(&SMALL), Err(FetchError::Pip { .. })));
     assert!(place.clean());
 }
