@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::config::Config;
 use crate::gateway::hello::serve;
@@ -145,7 +145,10 @@ async fn listen(endpoint: Endpoint, shared: Arc<Shared>) {
             () = shared.stop.cancelled() => break,
             Some(_) = connections.join_next() => {}
             incoming = endpoint.accept() => {
-                let Some(incoming) = incoming else { break };
+                let Some(incoming) = incoming else {
+                    error!("the endpoint is gone: no worker can be linked any more");
+                    break;
+                };
                 if let Some((incoming, place)) = admit(&shared, &pending, incoming) {
                     connections.spawn(serve(Arc::clone(&shared), incoming, place));
                 }

@@ -75,20 +75,18 @@ mod tests {
             ..Config::default()
         });
         let mut unread = Vec::new();
-        loop {
-            let mut next = pin!(places.take(bytes));
-            match timeout(Duration::from_secs(1), &mut next).await {
-                Ok(one) => unread.push(one),
-                Err(_) => {
-                    assert_eq!(unread.len(), expected, "{bytes} bytes each");
-                    assert!(places.is_waiting());
-                    unread.clear();
-                    next.await;
-                    assert!(!places.is_waiting());
-                    return;
-                }
-            }
+        for _ in 0..expected {
+            unread.push(places.take(bytes).await);
         }
+        let mut next = pin!(places.take(bytes));
+        let waits = timeout(Duration::from_secs(1), &mut next).await.is_err();
+        assert!(
+            waits && places.is_waiting(),
+            "more than {expected} of {bytes} bytes"
+        );
+        unread.clear();
+        next.await;
+        assert!(!places.is_waiting());
     }
 
     #[tokio::test(start_paused = true)]

@@ -137,6 +137,7 @@ async fn a_gateway_that_stops_takes_no_more_workers() {
         .worker_as(&identity, address, hello("late", 12), config());
     let error = late.failure().await.to_string();
     assert!(error.contains("refused to accept"), "{error}");
+    assert!(!stopping.is_finished(), "it hears so at once");
     stopping.await.unwrap();
     assert_eq!(pair.gateway.heard.down().await.1, DownReason::Stopped);
 }

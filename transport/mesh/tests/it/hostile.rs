@@ -212,16 +212,14 @@ async fn check_ending(expected: DownReason, act: impl AsyncFnOnce(&Connection, &
 async fn an_end_is_what_the_peer_made_of_it() {
     let peer = |why: &str| DownReason::PeerClosed(why.to_owned());
     check_ending(DownReason::PeerStopped, async |_, send| send.finish().unwrap()).await;
-    check_ending(peer("it ended its stream within a frame"), async |_, send| {
-        send.write_all(&frame(40, &[1; 64])[..20]).await.unwrap();
-        send.finish().unwrap();
-    })
-    .await;
-    check_ending(peer("it ended its stream within a frame"), async |_, send| {
-        send.write_all(&frame(40, &[])[..5]).await.unwrap();
-        send.finish().unwrap();
-    })
-    .await;
+    // In a header, behind it, and in a payload.
+    for bytes in [5, Header::BYTES, 20] {
+        check_ending(peer("it ended its stream within a frame"), async |_, send| {
+            send.write_all(&frame(40, &[1; 64])[..bytes]).await.unwrap();
+            send.finish().unwrap();
+        })
+        .await;
+    }
     check_ending(DownReason::PeerStopped, async |connection, _| {
         connection.close(1u8.into(), b"whatever");
     })
