@@ -7,10 +7,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of a file, in lower-case hexadecimal digits.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn sha256(path: &Path) -> io::Result<String> {
+pub(crate) fn sha256(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 16];

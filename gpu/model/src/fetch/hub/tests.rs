@@ -83,7 +83,7 @@ fn while_another_fetches_one_waits() {
     fetch("o/deep", None, &options, &mut |_| ()).unwrap();
     options.busy = Duration::ZERO;
     let hub = dir.path().join("hub");
-    let _other = Lock::acquire(&hub.join(lock_name("o/n")), Duration::ZERO, &mut || ()).unwrap();
+    let _other = Lock::acquire(&hub.join(lock_name("o/n")), Duration::ZERO, &mut || 0).unwrap();
     let busy = fetch("o/n", None, &options, &mut |_| ());
     assert!(matches!(busy, Err(FetchError::Busy(_))), "{busy:?}");
     fetch("o/deep", Some("q/m.gguf"), &options, &mut |_| ()).unwrap();

