@@ -52,12 +52,12 @@ async fn check_over_ucx(expected: &[Answer], tls: &str, chunk: u32, carriers: &[
     check_same(
         expected,
         &alone(&cluster).await,
-        &format!("two processes over {tls}"),
+        &format!("two processes over {tls}, chunks of {chunk}"),
     );
     check_same(
         expected,
         &in_company(&cluster).await,
-        &format!("over {tls}, in company"),
+        &format!("over {tls}, chunks of {chunk}, in company"),
     );
     cluster.all_back(2).await;
     check_carriers(&cluster, carriers).await;
@@ -131,6 +131,8 @@ async fn cluster_tokens_are_the_same_everywhere() {
         cluster.all_back(2).await;
         check_carriers(&cluster, &["in-process"]).await;
     }
-    check_over_ucx(&expected, "tcp", 128, &["ucx-tcp"]).await;
-    check_over_ucx(&expected, "shm", 7, &["ucx-shm"]).await;
+    for chunk in [1, 7, 16, 64, 512] {
+        check_over_ucx(&expected, "tcp", chunk, &["ucx-tcp"]).await;
+        check_over_ucx(&expected, "shm", chunk, &["ucx-shm"]).await;
+    }
 }
