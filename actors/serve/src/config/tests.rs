@@ -24,6 +24,18 @@ fn defaults_are_valid_and_survive_a_round_trip() {
     assert_eq!(toml::from_str::<Config>(&printed).expect("reads back"), config);
 }
 
+/// `deploy/innkeeper.toml` is what operators read.
+#[test]
+fn the_reference_has_every_key_with_its_default() {
+    let reference: toml::Table =
+        toml::from_str(include_str!("../../../../deploy/innkeeper.toml")).expect("is TOML");
+    let mut defaults = Config::default().to_table().expect("is a table");
+    // A fault switch of test builds is nothing for operators.
+    let mesh = defaults.get_mut("mesh").and_then(toml::Value::as_table_mut);
+    mesh.expect("a section").remove("lose");
+    assert_eq!(reference, defaults);
+}
+
 #[test]
 fn text_becomes_what_its_key_is() {
     assert_eq!(set("worker.slots=3").expect("loads").worker.slots, 3);
