@@ -1,7 +1,7 @@
 //! What the callers' threads and the progress thread share.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     io,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -11,10 +11,7 @@ use std::{
     },
 };
 
-use kv::{
-    EventSink, KvError, KvEvent, KvMemory, MAX_OFFERS, MAX_READS, OfferTable, Read, ReadError, ReadId,
-    ReadStats, Totals, TransferKey, validate_read,
-};
+use kv::{Account, EventSink, KvError, KvEvent, KvMemory, Read, ReadError, ReadId, ReadStats, TransferKey};
 use rustix::event::{EventfdFlags, eventfd};
 
 /// What callers ask of the thread. Bounded: at most one of each per open read.
@@ -32,22 +29,15 @@ pub(crate) struct Shared {
 }
 
 pub(crate) struct State {
-    pub(crate) offers: OfferTable,
-    /// Accepted reads whose end has not been told; true once cancelled.
-    open: BTreeMap<ReadId, bool>,
+    pub(crate) account: Account,
     commands: VecDeque<Command>,
-    pub(crate) totals: Totals,
-    stopped: bool,
 }
 
 impl Shared {
     pub(crate) fn new(memory: &dyn KvMemory, sink: EventSink) -> io::Result<Self> {
         let state = State {
-            offers: OfferTable::new(MAX_OFFERS, memory.blocks()),
-            open: BTreeMap::new(),
+            account: Account::new(memory.blocks(), ""),
             commands: VecDeque::new(),
-            totals: Totals::default(),
-            stopped: false,
         };
         Ok(Self {
             sink,
@@ -69,19 +59,9 @@ impl Shared {
 
     /// Takes a read in, if it is valid and there is room.
     pub(crate) fn accept(&self, read: Read, from: SocketAddr, memory: &dyn KvMemory) -> Result<(), KvError> {
-        validate_read(&read, memory)?;
         {
             let mut state = self.state();
-            if state.stopped {
-                return Err(KvError::Stopped);
-            }
-            if state.open.contains_key(&read.id) {
-                return Err(KvError::DuplicateRead(read.id));
-            }
-            if state.open.len() >= MAX_READS {
-                return Err(KvError::TooManyReads { limit: MAX_READS });
-            }
-            state.open.insert(read.id, false);
+            state.account.open(&read, memory)?;
             state.commands.push_back(Command::Read(read, from));
         }
         self.wake();
@@ -92,9 +72,8 @@ impl Shared {
     pub(crate) fn cancel(&self, id: ReadId) {
         {
             let mut state = self.state();
-            match state.open.get_mut(&id) {
-                Some(cancelled) if !*cancelled => *cancelled = true,
-                _ => return,
+            if !state.account.cancel(id) {
+                return;
             }
             state.commands.push_back(Command::Cancel(id));
         }
@@ -111,25 +90,13 @@ impl Shared {
 
     /// Tells the end of a read.
     pub(crate) fn end(&self, id: ReadId, result: Result<ReadStats, ReadError>) {
-        {
-            let mut state = self.state();
-            state.open.remove(&id);
-            match &result {
-                Ok(stats) => {
-                    state.totals.transport = stats.transport;
-                    state.totals.reads_in += 1;
-                    state.totals.bytes_in += stats.bytes;
-                    state.totals.descriptors_in += u64::from(stats.descriptors);
-                }
-                Err(_) => state.totals.failed += 1,
-            }
-        }
+        self.state().account.end(id, &result);
         self.emit(KvEvent::ReadEnded { id, result });
     }
 
-    /// Takes the pin of a serve off.
+    /// Takes the pin of an answer off.
     pub(crate) fn unpin(&self, key: TransferKey) {
-        let last = self.state().offers.unpin(key);
+        let last = self.state().account.offers.unpin(key);
         if last {
             self.emit(KvEvent::Withdrawn { key });
         }
@@ -149,14 +116,14 @@ impl Shared {
     pub(crate) fn stopped(&self) {
         let (open, withdrawn) = {
             let mut state = self.state();
-            state.stopped = true;
+            state.account.stop();
             state.commands.clear();
-            (std::mem::take(&mut state.open), state.offers.unpin_all())
+            (state.account.open_reads(), state.account.offers.unpin_all())
         };
         for key in withdrawn {
             self.emit(KvEvent::Withdrawn { key });
         }
-        for id in open.into_keys() {
+        for id in open {
             self.end(id, Err(ReadError::Local("the transfer has stopped".into())));
         }
     }
@@ -174,16 +141,6 @@ impl Shared {
     /// Makes the wake descriptor unreadable again.
     pub(crate) fn drain_wake(&self) {
         let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
-    }
-
-    pub(crate) fn totals(&self) -> Totals {
-        let state = self.state();
-        Totals {
-            reads_open: state.open.len() as u64,
-            offers_open: state.offers.len() as u64,
-            sends_open: state.offers.in_flight(),
-            ..state.totals.clone()
-        }
     }
 }
 

@@ -96,11 +96,11 @@ impl KvTransfer for UcxTransfer {
     }
 
     fn offer(&self, offer: Offer) -> Result<(), KvError> {
-        self.shared.state().offers.insert(offer)
+        self.shared.state().account.offers.insert(offer)
     }
 
     fn withdraw(&self, key: TransferKey) {
-        let found = self.shared.state().offers.withdraw(key);
+        let found = self.shared.state().account.offers.withdraw(key);
         if found == Withdrawal::Done {
             self.shared.emit(KvEvent::Withdrawn { key });
         }
@@ -116,7 +116,7 @@ impl KvTransfer for UcxTransfer {
     }
 
     fn totals(&self) -> Totals {
-        self.shared.totals()
+        self.shared.state().account.totals()
     }
 }
 

@@ -3,13 +3,14 @@
 //!
 //! * [`KvTransfer`] is the trait; [`InProcess`] moves blocks between workers of one process over an explicit [`Hub`],
 //!   [`Faulty`] wraps any transfer with scripted faults. The UCX transfer lives in its own crate.
-//! * [`OfferTable`], [`coalesce`] and [`block_checksum`] are the decisions every transfer shares: what may be read,
+//! * [`Account`] with its [`OfferTable`], [`coalesce`] and [`block_checksum`] are the decisions every transfer shares: what may be read,
 //!   in which pieces, and how a block proves which (room, generation, position) it belongs to.
 //!
 //! Two rules hold for every implementation. A source's blocks are pinned until its sends have completed, told by
 //! [`KvEvent::Withdrawn`]; a reader's blocks are pinned until no byte can land any more, told by
 //! [`KvEvent::ReadEnded`]. Neither depends on a message from the other side arriving.
 
+mod account;
 mod checksum;
 mod error;
 mod faulty;
@@ -21,6 +22,7 @@ mod offers;
 mod runs;
 mod transfer;
 
+pub use account::Account;
 pub use checksum::block_checksum;
 pub use error::{KvError, OutOfRange, ReadError, Refusal};
 pub use faulty::{Fault, Faulty};
@@ -32,5 +34,5 @@ pub use offers::{Offer, OfferTable, Withdrawal};
 pub use runs::{Run, coalesce};
 pub use transfer::{
     EventSink, KvEvent, KvTransfer, MAX_ADDRESS_BYTES, MAX_BLOCKS, MAX_OFFERS, MAX_READS, Read, ReadStats,
-    SourceAddress, Totals, validate_read,
+    SourceAddress, Totals,
 };

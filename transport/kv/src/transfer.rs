@@ -127,7 +127,7 @@ pub trait KvTransfer: Send + Sync + 'static {
 }
 
 /// Checks a read against the region it lands in: a non-empty, bounded list of distinct blocks, a bounded address.
-pub fn validate_read(read: &Read, memory: &dyn KvMemory) -> Result<(), KvError> {
+pub(crate) fn validate_read(read: &Read, memory: &dyn KvMemory) -> Result<(), KvError> {
     let len = read.source.0.len();
     if len == 0 || len > MAX_ADDRESS_BYTES {
         return Err(KvError::BadAddress(format!(

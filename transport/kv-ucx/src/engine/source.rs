@@ -55,12 +55,10 @@ impl Engine {
         }
         let serving = {
             let mut state = self.shared.state();
-            let blocks = state
-                .offers
-                .look_up(ask.key, ask.capability, ask.from, ask.blocks())?;
+            let offers = &state.account.offers;
+            let blocks = offers.look_up(ask.key, ask.capability, ask.from, ask.blocks())?;
             let serving = Serving::new(ask, blocks, block_bytes, ep, now);
-            state.offers.pin(ask.key);
-            state.totals.reads_out += 1;
+            state.account.answer(ask.key);
             serving
         };
         let serve = ServeId(self.mint());
@@ -92,7 +90,7 @@ impl Engine {
         let Some(serving) = self.serves.get_mut(&serve) else {
             return;
         };
-        if !self.shared.state().offers.stands(serving.key) {
+        if !self.shared.state().account.offers.stands(serving.key) {
             // Withdrawn meanwhile: what is in flight ends, nothing more is sent.
             serving.stop();
             let read = serving.read;
@@ -142,12 +140,8 @@ impl Engine {
             ready = serving.ready();
         }
         let transport = self.note_transport(ep);
-        {
-            let mut state = self.shared.state();
-            state.totals.transport = transport;
-            state.totals.bytes_out += u64::from(blocks) * self.region.block_bytes() as u64;
-            state.totals.descriptors_out += 1;
-        }
+        let bytes = u64::from(blocks) * self.region.block_bytes() as u64;
+        self.shared.state().account.sent(bytes, 1, transport);
         if let Some(endpoint) = self.endpoints.get_mut(&ep).filter(|_| ready && !was_ready) {
             endpoint.ready.push_back(serve);
         }
@@ -190,7 +184,7 @@ impl Engine {
     }
 
     fn refuse(&mut self, ep: EpId, read: ReadId, why: Refusal) {
-        self.shared.state().totals.refused += 1;
+        self.shared.state().account.refused();
         let header = message::encode_refusal(read, why);
         self.send(
             ep,

@@ -21,33 +21,37 @@ pub(super) fn perform(hub: &Hub, reader: &Shared, read: &Read) {
 
 /// Pins the offer, copies, unpins.
 fn pull(source: &Shared, reader: &Shared, read: &Read) -> Result<ReadStats, ReadError> {
-    if reader.is_cancelled(read.id) {
+    if reader.account().is_cancelled(read.id) {
         return Err(ReadError::Cancelled);
     }
     let runs = pin(source, reader, read).map_err(ReadError::Refused)?;
     // The pin comes off and the read ends, whatever the regions do.
     let copied = catch_unwind(AssertUnwindSafe(|| copy_runs(source, reader, read, &runs)));
     let result = copied.unwrap_or_else(|_| Err(ReadError::Local("the copy panicked".into())));
-    let sent = result.as_ref().ok().map(|stats| (stats.bytes, stats.descriptors));
-    source.unpin(read.key, sent);
+    if let Ok(stats) = &result {
+        source.account().sent(stats.bytes, stats.descriptors, TRANSPORT);
+    }
+    source.unpin(read.key);
     result
 }
 
 fn pin(source: &Shared, reader: &Shared, read: &Read) -> Result<Vec<Run>, Refusal> {
-    let mut state = source.state();
+    let mut account = source.account();
     let count = u32::try_from(read.into.len()).map_err(|_| Refusal::OutOfRange)?;
     let found = if source.memory.block_bytes() == reader.memory.block_bytes() {
-        state.offers.look_up(read.key, read.capability, read.from, count)
+        account
+            .offers
+            .look_up(read.key, read.capability, read.from, count)
     } else {
         Err(Refusal::Layout)
     };
     match found.map(|blocks| coalesce(blocks, &read.into, u32::MAX)) {
         Ok(runs) => {
-            state.offers.pin(read.key);
+            account.answer(read.key);
             Ok(runs)
         }
         Err(why) => {
-            state.totals.refused += 1;
+            account.refused();
             Err(why)
         }
     }
@@ -59,7 +63,7 @@ fn copy_runs(source: &Shared, reader: &Shared, read: &Read, runs: &[Run]) -> Res
     let mut bytes = 0u64;
     for run in runs {
         for i in 0..run.count {
-            if reader.is_cancelled(read.id) {
+            if reader.account().is_cancelled(read.id) {
                 return Err(ReadError::Cancelled);
             }
             let (from, to, index) = (run.source + i, run.into + i, read.from + run.at + i);

@@ -80,11 +80,11 @@ impl KvTransfer for InProcess {
     }
 
     fn offer(&self, offer: Offer) -> Result<(), KvError> {
-        self.shared.state().offers.insert(offer)
+        self.shared.account().offers.insert(offer)
     }
 
     fn withdraw(&self, key: TransferKey) {
-        let found = self.shared.state().offers.withdraw(key);
+        let found = self.shared.account().offers.withdraw(key);
         if found == Withdrawal::Done {
             self.shared.emit(KvEvent::Withdrawn { key });
         }
@@ -92,13 +92,13 @@ impl KvTransfer for InProcess {
 
     fn read(&self, read: Read) -> Result<(), KvError> {
         Hub::parse(&read.source)?;
-        self.shared.accept(&read)?;
+        self.shared.account().open(&read, self.shared.memory.as_ref())?;
         match &self.worker {
             None => copy::perform(&self.hub, &self.shared, &read),
             Some(worker) => {
                 let id = read.id;
                 if worker.queue.try_send(read).is_err() {
-                    self.shared.forget(id);
+                    self.shared.account().forget(id);
                     return Err(KvError::Stopped);
                 }
             }
@@ -107,18 +107,18 @@ impl KvTransfer for InProcess {
     }
 
     fn cancel(&self, id: ReadId) {
-        self.shared.cancel(id);
+        self.shared.account().cancel(id);
     }
 
     fn totals(&self) -> Totals {
-        self.shared.totals()
+        self.shared.account().totals()
     }
 }
 
 impl Drop for InProcess {
     fn drop(&mut self) {
         self.hub.leave(self.id);
-        self.shared.stop();
+        self.shared.account().stop();
         let Some(Worker { queue, thread }) = self.worker.take() else {
             return;
         };
