@@ -11,6 +11,8 @@ pub struct Room {
     pub generation: u32,
     /// Its phase.
     pub phase: String,
+    /// What it waits for, in words.
+    pub waits_for: String,
     /// Tokens its client has.
     pub delivered_tokens: u32,
     /// Who may hold blocks for it.

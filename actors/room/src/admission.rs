@@ -43,6 +43,21 @@ pub enum Verdict {
     },
 }
 
+/// A role has no worker. When rooms are refused for it.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub struct Absence {
+    fresh: Time,
+    begun: Time,
+}
+
+impl Absence {
+    /// For a room whose answer the client has `begun` to read, or not.
+    #[must_use]
+    pub fn until(self, begun: bool) -> Time {
+        if begun { self.begun } else { self.fresh }
+    }
+}
+
 /// A place in the queue; the least goes first.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
 struct Place {
@@ -154,11 +169,14 @@ impl Desk {
 
     /// The next decision. Call until `None` after every change and every timeout.
     pub fn poll_verdict(&mut self, now: Time) -> Option<Verdict> {
-        if self.poll_timeout().is_some_and(|at| at <= now) {
-            let (_, Waiting { bid, .. }) = self.queue.pop_first()?;
-            self.places.remove(&bid.attempt.room);
+        let given_up = self.absence().and_then(|absence| {
+            let over = |waiting: &Waiting| absence.until(waiting.bid.begun) <= now;
+            self.queue.values().find(|waiting| over(waiting))
+        });
+        if let Some(attempt) = given_up.map(|waiting| waiting.bid.attempt) {
+            self.leave_queue(attempt.room);
             return Some(Verdict::Refused {
-                attempt: bid.attempt,
+                attempt,
                 failure: Failure::NoWorker,
             });
         }
@@ -173,8 +191,19 @@ impl Desk {
     /// When [`poll_verdict`](Self::poll_verdict) has something to say though nothing changed.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        let since = self.absent_since.filter(|_| !self.queue.is_empty())?;
-        Some(since + self.limits.no_worker_grace)
+        let absence = self.absence()?;
+        let waiting = self.queue.values();
+        waiting.map(|waiting| absence.until(waiting.bid.begun)).min()
+    }
+
+    /// Whether there is no way through the workers, and until when it is waited for.
+    #[must_use]
+    pub fn absence(&self) -> Option<Absence> {
+        let since = self.absent_since?;
+        Some(Absence {
+            fresh: since + self.limits.no_worker_grace,
+            begun: since + self.limits.begun_grace,
+        })
     }
 
     /// How many rooms wait.

@@ -114,6 +114,8 @@ pub struct Bid {
     pub priority: Priority,
     /// When the *room* arrived: a later attempt keeps its place.
     pub arrived: Time,
+    /// Whether the client has begun to read the answer.
+    pub begun: bool,
     /// Positions to be computed at once: the prompt and what was delivered.
     pub positions: u32,
     /// Positions at most.

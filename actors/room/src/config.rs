@@ -65,9 +65,11 @@ pub struct DeskLimits {
     /// How many tokens of an answer are counted into the blocks promised for it. Longer answers grow by
     /// what is free then.
     pub promised_answer_tokens: u32,
-    /// How long a needed role may be without any worker before rooms are refused for it: a worker that only
-    /// restarts is back sooner.
+    /// How long a needed role may be without any worker before rooms are refused for it, which may come again.
     pub no_worker_grace: Span,
+    /// The same for a room whose answer the client has begun to read, and which cannot come again: a worker that only
+    /// restarts, or was frozen for a while, is back sooner.
+    pub begun_grace: Span,
     /// How often a waiting room may be passed by others that fit where it does not. Then all wait for it.
     pub max_passed: u32,
     /// How many waiting rooms are looked at in one search for one that fits.
@@ -84,6 +86,7 @@ impl Default for DeskLimits {
             prefills_per_worker: 4,
             promised_answer_tokens: 256,
             no_worker_grace: Span::from_millis(1_000),
+            begun_grace: Span::from_millis(30_000),
             max_passed: 64,
             scan_rooms: 128,
             settle: Span::from_millis(500),

@@ -67,7 +67,7 @@ mod room;
 mod time;
 mod watch;
 
-pub use admission::{Desk, Verdict};
+pub use admission::{Absence, Desk, Verdict};
 pub use command::{Bid, Command, Credit, Order, Priority, Work};
 pub use config::{DeskLimits, Limits};
 pub use credit::{Advert, Role, WorkerSpec};

@@ -131,6 +131,34 @@ async fn decode_leaves(cluster: &mut Cluster, expected: &[Answer]) {
     cluster.ready(3).await;
 }
 
+/// Without any decode worker, new requests are refused, and answers that clients have begun to read wait for one.
+async fn every_decode_is_killed(cluster: &mut Cluster, expected: &[Answer]) {
+    let streams = reading(open(cluster, &eight(TOKENS)).await);
+    for name in ["decode-0", "decode-1"] {
+        cluster.process(name).signal(Signal::Kill);
+    }
+    let refused = answer(cluster.ports().http, &completion("Is anybody there?", 4, 0.0, 0)).await;
+    assert_eq!(refused.status, 503, "{refused:?}");
+    // The refusal came because the loss was known: those that wait are seen to.
+    let rooms = cluster.rooms().await;
+    let waiting = rooms.iter().filter(|room| room.phase == "queued");
+    let waiting: Vec<_> = waiting.map(|room| room.waits_for.as_str()).collect();
+    assert!(!waiting.is_empty(), "no stream is open any more");
+    assert!(waiting.iter().all(|what| what.contains("none of")), "{waiting:?}");
+    for name in ["decode-0", "decode-1"] {
+        cluster.start_worker("decode", name, &[]);
+    }
+    let answers = streams.await.unwrap();
+    println!(
+        "kill -9 of every decode worker, begun anew: longest gap {:?}",
+        longest_gap(&answers)
+    );
+    check_whole(&answers, TOKENS as usize);
+    check_same(expected, &answers, "after no decode worker was left");
+    cluster.ready(3).await;
+    cluster.all_back(3).await;
+}
+
 async fn prefill_is_killed(cluster: &mut Cluster, expected: &[Answer]) {
     let streams = reading(open(cluster, &eight(TOKENS)).await);
     let mut running = cluster.rooms().await;
@@ -172,6 +200,7 @@ async fn cluster_survives_its_workers() {
     decode_is_killed(&mut cluster, &undisturbed).await;
     decode_is_frozen(&mut cluster, &undisturbed).await;
     decode_leaves(&mut cluster, &undisturbed).await;
+    every_decode_is_killed(&mut cluster, &undisturbed).await;
     prefill_is_killed(&mut cluster, &undisturbed).await;
 
     // With another one there, a prompt is computed at that one.

@@ -18,6 +18,7 @@ impl Room {
             attempt: self.attempt(),
             priority: self.spec.priority,
             arrived: self.born,
+            begun: self.delivered > 0,
             positions: self.work().positions,
             max_positions: self.work().max_positions,
             avoid: self.avoid.clone(),

@@ -67,6 +67,34 @@ fn an_old_attempt_that_leaves_does_not_take_the_next_one_along() {
 }
 
 #[test]
+fn an_answer_that_has_begun_waits_longer_for_an_absent_role() {
+    let refused = |seq| Verdict::Refused {
+        attempt: attempt(seq),
+        failure: Failure::NoWorker,
+    };
+    let mut desk = desk(&[P1, D1]);
+    desk.worker_down(ms(5_000), D1);
+    let begun = |seq| Bid {
+        begun: true,
+        ..bid(seq, 16)
+    };
+    desk.enqueue(begun(0)).unwrap();
+    desk.enqueue(bid(1, 16)).unwrap();
+    desk.enqueue(begun(2)).unwrap();
+    assert_eq!(desk.poll_timeout(), Some(ms(6_000)));
+    assert_eq!(verdicts(&mut desk, 6_000), [refused(1)]);
+    assert_eq!(desk.poll_timeout(), Some(ms(35_000)));
+    assert_eq!(verdicts(&mut desk, 34_999), []);
+    // Back in time.
+    desk.worker_up(ms(34_999), D2, spec(Role::Decode));
+    assert_eq!(granted(&mut desk), [0, 2]);
+    desk.worker_down(ms(40_000), D2);
+    desk.enqueue(begun(3)).unwrap();
+    assert_eq!(verdicts(&mut desk, 70_000), [refused(3)]);
+    assert_eq!(desk.poll_timeout(), None);
+}
+
+#[test]
 fn an_absent_role_is_refused_after_the_grace() {
     let refused = |seq| Verdict::Refused {
         attempt: attempt(seq),

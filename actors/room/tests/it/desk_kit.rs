@@ -38,6 +38,7 @@ pub(crate) fn bid(seq: u64, positions: u32) -> Bid {
         attempt: attempt(seq),
         priority: Priority(0),
         arrived: ms(seq),
+        begun: false,
         positions,
         max_positions: positions + 16,
         avoid: BTreeSet::new(),

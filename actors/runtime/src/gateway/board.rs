@@ -25,6 +25,8 @@ pub struct RoomView {
     pub since: Time,
     /// What it waits for.
     pub waits_for: WaitsFor,
+    /// Whether that is credit, and there is no worker to give it.
+    pub no_worker: bool,
     /// What ends that wait at the latest.
     pub deadline: Option<Time>,
     /// Who may hold blocks for it, and for which attempt.
@@ -51,6 +53,7 @@ impl RoomView {
             born: now,
             since: now,
             waits_for: room.waits_for(),
+            no_worker: false,
             deadline: room.deadline(),
             legs: Vec::new(),
             delivered: 0,

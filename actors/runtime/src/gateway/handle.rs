@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{ActorRef, RpcReplyPort};
-use room::{AbortBy, NodeId, RoomId, Time, WorkerView};
+use room::{AbortBy, NodeId, RoomId, Time, WaitsFor, WorkerView};
 use tokio::time::timeout;
 use wire::Role;
 
@@ -163,7 +163,16 @@ impl GatewayHandle {
     /// Every room that has not ended.
     #[must_use]
     pub fn rooms(&self) -> Vec<RoomView> {
-        self.shared.board.open()
+        let mut rooms = self.shared.board.open();
+        if let Some(absence) = self.desk.read().absence {
+            let waiting = |room: &&mut RoomView| room.waits_for == WaitsFor::Credit;
+            for room in rooms.iter_mut().filter(waiting) {
+                room.no_worker = true;
+                let until = absence.until(room.delivered > 0);
+                room.deadline = room.deadline.map(|deadline| deadline.min(until));
+            }
+        }
+        rooms
     }
 
     /// The rooms that ended lately, oldest first; bounded.

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use room::{Advert, Attempt, Bid, Credit, Desk, DeskLimits, Input, NodeId, Verdict, WorkerSpec, WorkerView};
+use room::{
+    Absence, Advert, Attempt, Bid, Credit, Desk, DeskLimits, Input, NodeId, Verdict, WorkerSpec, WorkerView,
+};
 
 use super::directory::{Directory, Mail};
 use crate::alarm::Alarm;
@@ -37,6 +39,7 @@ pub(crate) enum PlacementMessage {
 pub(crate) struct DeskView {
     pub(crate) workers: Vec<WorkerView>,
     pub(crate) waiting: usize,
+    pub(crate) absence: Option<Absence>,
 }
 
 /// The desk's last state, shared.
@@ -137,6 +140,7 @@ impl Actor for Placement {
         state.board.write(DeskView {
             workers: state.desk.workers(),
             waiting: state.desk.waiting(),
+            absence: state.desk.absence(),
         });
         Ok(())
     }

@@ -94,7 +94,10 @@ impl RoomRow {
             phase: view.phase.to_string(),
             age_ms: (until - view.born).as_millis(),
             in_phase_ms: (until - view.since).as_millis(),
-            waits_for: waits_for(view.waits_for, name, now),
+            waits_for: match view.no_worker {
+                true => "a worker of a kind that there is none of".to_owned(),
+                false => waits_for(view.waits_for, name, now),
+            },
             deadline_in_ms: view
                 .deadline
                 .filter(|_| view.ended.is_none())

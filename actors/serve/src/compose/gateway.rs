@@ -181,6 +181,7 @@ fn desk_limits(config: &Config) -> DeskLimits {
         queue_rooms: config.limits.queue_rooms,
         // Counted from when the last worker of a role was fenced: a killed one was silent for a lease before.
         no_worker_grace: Span::from_millis(config.mesh.heartbeat_ms),
+        begun_grace: Span::from_millis(config.limits.queue_ms),
         ..DeskLimits::default()
     }
 }
