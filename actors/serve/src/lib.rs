@@ -9,6 +9,7 @@ mod compose;
 mod config;
 mod doctor;
 mod door;
+mod files;
 mod http;
 mod log;
 mod memory;
@@ -38,15 +39,31 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("innkeeper: {error:#}");
+            eprintln!("innkeeper: {}", told(&error));
             ExitCode::FAILURE
         }
     }
 }
 
+/// An error with its causes. Some libraries say their cause themselves: nothing is said twice.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.contains(&cause) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&cause);
+    }
+    text
+}
+
 fn perform(cli: &Cli) -> Result<()> {
     let config = cli.load_config()?;
     log::init(&config.log)?;
+    files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -159,7 +159,7 @@ impl Family {
                 ready = &mut announced, if !is_ready => { ready?; is_ready = true; }
                 Some(Ok((name, ended))) = self.waits.join_next() => {
                     if name.starts_with("gateway") || !is_ready {
-                        bail!("{name} ended ({ended}): it said why above");
+                        bail!("{name} ended ({ended}); if it could say why, that is above");
                     }
                     warn!(name, ended, "a worker ended; the cluster goes on without it");
                 }

@@ -34,13 +34,23 @@ pub(crate) async fn announce(config: &Config, model: &str) -> Result<()> {
 /// The ready line, and what to do next.
 fn greeting(config: &Config, model: &str) -> String {
     let (http, https, admin) = (config.api.http, config.api.https, config.admin.listen);
+    let usual = Config::default();
+    // What the commands find by themselves need not be said.
+    let server = match https == usual.api.https {
+        true => String::new(),
+        false => format!(" --server {https}"),
+    };
+    let from = match admin == usual.admin.listen {
+        true => String::new(),
+        false => format!(" --admin {admin}"),
+    };
     format!(
         "\ninnkeeper is ready on http://{http} (HTTP/1.1, HTTP/2) and https://{https} (HTTP/3, HTTP/2, HTTP/1.1)\n\n  \
          curl -N http://{http}/v1/chat/completions -H 'content-type: application/json' \\\n    \
          -d '{{\"model\":\"{model}\",\"temperature\":0.2,\"stream\":true,\n         \
          \"messages\":[{{\"role\":\"user\",\"content\":\"What is the capital of France?\"}}]}}'\n\n  \
-         innkeeper chat     talk to it over HTTP/3\n  \
-         innkeeper rooms    see where every request is (http://{admin}/rooms)\n\n",
+         innkeeper chat{server}     talk to it over HTTP/3\n  \
+         innkeeper rooms{from}    see where every request is (http://{admin}/rooms)\n\n",
     )
 }
 

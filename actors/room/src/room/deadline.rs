@@ -2,8 +2,8 @@
 
 use crate::time::{Span, Time};
 
-/// When a phase ends by itself. Every live phase holds one, and there is no way to make one without a time:
-/// a phase without a deadline does not compile.
+/// When a phase ends by itself. Every live phase holds one and cannot be built without it, and there is no way to make
+/// one without a time.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
 pub(crate) struct Deadline(Time);
 

@@ -18,6 +18,7 @@ use wire::Role;
 use super::{identity, models, new_node};
 use crate::config::Config;
 use crate::door::Door;
+use crate::files;
 use crate::{admin, ports};
 
 /// How long the doors may take to hand over what has ended by then.
@@ -66,11 +67,17 @@ pub(crate) async fn start(
         plain: Some(config.api.http),
         secure: Some(config.api.https),
         tls: Some(identity::web(config)?),
-        limits: door_limits(config),
+        limits: DoorLimits {
+            connections: files::connections(DoorLimits::default().connections),
+            ..door_limits(config)
+        },
     };
     let operators = DoorsConfig {
         plain: Some(config.admin.listen),
-        limits: door_limits(config),
+        limits: DoorLimits {
+            connections: OPERATORS,
+            ..door_limits(config)
+        },
         ..DoorsConfig::default()
     };
     let mut serving = Serving {
@@ -152,6 +159,9 @@ impl Serving {
 }
 
 /// Of the grace, what is kept for the doors.
+/// Connections of operators at once.
+const OPERATORS: usize = 64;
+
 fn flush(grace: Duration) -> Duration {
     FLUSH.min(grace / 4)
 }

@@ -89,19 +89,27 @@ fn make_web(folder: &Path) -> Result<()> {
     let cert = ca.self_signed(&key)?;
 
     let partial = folder.with_extension(format!("{}-{}", std::process::id(), rand::random::<u32>()));
-    fs::create_dir_all(&partial)?;
-    fs::write(partial.join("ca.crt"), cert.pem())?;
-    write_secret(&partial.join("ca.key"), &key.serialize_pem())?;
+    let made = put(&partial, folder, &cert.pem(), &key.serialize_pem());
+    if made.is_err() {
+        // Half a folder is of no use, and the disk may be full.
+        let _ = fs::remove_dir_all(&partial);
+    }
+    Ok(made?)
+}
+
+/// Writes both files to `partial`, which then becomes `folder`, unless that has been made meanwhile.
+fn put(partial: &Path, folder: &Path, cert: &str, key: &str) -> std::io::Result<()> {
+    fs::create_dir_all(partial)?;
+    fs::write(partial.join("ca.crt"), cert)?;
+    write_secret(&partial.join("ca.key"), key)?;
     // Without a key it is of no use to anybody.
     if folder.exists() && !folder.join("ca.key").exists() {
         fs::remove_dir_all(folder)?;
     }
-    let renamed = fs::rename(&partial, folder);
-    if renamed.is_err() && folder.join("ca.key").exists() {
-        fs::remove_dir_all(&partial)?;
-        return Ok(());
+    match fs::rename(partial, folder) {
+        Err(_) if folder.join("ca.key").exists() => fs::remove_dir_all(partial),
+        renamed => renamed,
     }
-    Ok(renamed?)
 }
 
 fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {

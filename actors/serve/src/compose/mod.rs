@@ -130,7 +130,7 @@ pub(crate) async fn gateway(config: &Config, stops_with_stdin: bool) -> Result<(
     let mut node = Node::start().await?;
     let mut serving = gateway::start(config, &name(config, "gateway"), &mut node, opened).await?;
     let mut signals = Signals::listen();
-    info!(http = %config.api.http, https = %config.api.https, mesh = %config.mesh.listen, "the gateway listens");
+    info!(http = %config.api.http, https = %config.api.https, mesh = %config.mesh.listen, admin = %config.admin.listen, "the gateway listens");
     tokio::select! {
         biased;
         () = signals.next_or_end_of(stops_with_stdin) => {}

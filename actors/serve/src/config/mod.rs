@@ -62,7 +62,7 @@ impl Config {
             // One at a time: what fails now is this one's fault.
             config = match Self::deserialize(table.clone()) {
                 Ok(config) => config,
-                Err(error) => bail!("{key} ({origin}): {}", error.message().trim()),
+                Err(error) => bail!("{key} ({origin}): {}", explained(error.message().trim())),
             };
             origins.insert(key, origin);
         }
@@ -98,6 +98,17 @@ impl Config {
             names.map(|name| format!("{section}.{name}")).collect::<Vec<_>>()
         };
         sections.iter().flat_map(names).collect()
+    }
+}
+
+/// What is wrong with a value, and what would be right where that is not said.
+fn explained(error: &str) -> String {
+    match error {
+        "invalid socket address syntax" => {
+            "write an address as IP:PORT, such as 127.0.0.1:8080 or 0.0.0.0:8080".to_owned()
+        }
+        "invalid IP address syntax" => "write an IP address, such as 127.0.0.1".to_owned(),
+        other => other.to_owned(),
     }
 }
 

@@ -109,12 +109,12 @@ fn a_value_of_another_type_is_told_with_where_it_came_from() {
     );
     check(
         environment("INNKEEPER_API__HTTP", "here"),
-        "api.http (INNKEEPER_API__HTTP=here): invalid socket address syntax",
+        "api.http (INNKEEPER_API__HTTP=here): write an address as IP:PORT, such as 127.0.0.1:8080 or 0.0.0.0:8080",
     );
     let flag = Setting::flag("--http", "api.http", "here".into());
     check(
         Config::merge(vec![flag]),
-        "api.http (--http here): invalid socket address syntax",
+        "api.http (--http here): write an address as IP:PORT, such as 127.0.0.1:8080 or 0.0.0.0:8080",
     );
     check(
         set("log.format=xml"),

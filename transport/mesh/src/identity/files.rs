@@ -102,7 +102,10 @@ fn write_part(path: &Path, text: &str, secret: bool) -> std::io::Result<PathBuf>
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
     let mut file = options.open(&part)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    Ok(part)
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // Half a file is of no use, and the disk may be full.
+        let _ = std::fs::remove_file(&part);
+    }
+    written.map(|()| part)
 }

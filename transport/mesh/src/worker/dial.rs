@@ -16,6 +16,9 @@ use crate::worker::backoff::Backoff;
 use crate::worker::dialer::Shared;
 use crate::worker::{DialState, WorkerSide};
 
+/// A gateway that cannot be linked is reported at the first failure and then at every so many.
+const REPORT_EVERY: u64 = 16;
+
 /// Why a gateway was not linked.
 #[derive(Clone, Eq, PartialEq, Debug, thiserror::Error)]
 pub enum DialError {
@@ -89,8 +92,8 @@ pub(super) async fn keep_linked(shared: Arc<Shared>, address: SocketAddr) {
 }
 
 fn report(shared: &Shared, address: SocketAddr, error: &DialError, failures: u64) {
-    if failures == 1 {
-        warn!(%address, %error, "a gateway cannot be linked; trying on");
+    if failures == 1 || failures.is_multiple_of(REPORT_EVERY) {
+        warn!(%address, %error, failures, "a gateway cannot be linked: is it running, and there? trying on");
     } else {
         debug!(%address, %error, failures, "a gateway cannot be linked");
     }
