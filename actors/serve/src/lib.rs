@@ -85,3 +85,22 @@ fn perform(cli: &Cli) -> Result<()> {
     runtime.shutdown_background();
     ended
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = || anyhow::anyhow!("not a GGUF file");
+        assert_eq!(
+            told(
+                &cause()
+                    .context("model.gguf: not a GGUF file")
+                    .context("the model")
+            ),
+            "the model: model.gguf: not a GGUF file"
+        );
+        assert_eq!(told(&cause().context("the model")), "the model: not a GGUF file");
+    }
+}

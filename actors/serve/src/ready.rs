@@ -58,3 +58,29 @@ fn greeting(config: &Config, model: &str) -> String {
 async fn is_ready(http: SocketAddr) -> bool {
     matches!(crate::http::get(http, "/health/ready").await, Ok((200, _)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_where_commands_look_is_named() {
+        let mut config = Config::default();
+        let usual = greeting(&config, "m");
+        assert!(
+            !usual.contains("--server") && !usual.contains("--admin"),
+            "{usual}"
+        );
+        config.api.https.set_port(41_443);
+        config.admin.listen.set_port(41_090);
+        let other = greeting(&config, "m");
+        assert!(
+            other.contains("innkeeper chat --server 127.0.0.1:41443 "),
+            "{other}"
+        );
+        assert!(
+            other.contains("innkeeper rooms --admin 127.0.0.1:41090 "),
+            "{other}"
+        );
+    }
+}
