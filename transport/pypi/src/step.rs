@@ -90,6 +90,10 @@ impl Step<'_> {
             Ended::Well => Ok(()),
             Ended::Badly => match tail(&log) {
                 said if said.contains("No module named pip") => Err(PypiError::NoPip(python.clone())),
+                said if said.trim().is_empty() => {
+                    let nothing = "it ended without a word, as where the disk is full";
+                    Err(self.failed(&format!("{name}: {nothing}")))
+                }
                 said => Err(self.failed(&format!("{name}: {said}"))),
             },
             Ended::Killed(why) => Err(self.failed(&format!("{name}: {why}"))),

@@ -142,13 +142,23 @@ fn a_damaged_package_is_not_unpacked() {
     assert!(place.clean() && !place.dir.path().join("calls").exists());
 }
 
+fn check_detail(script: &str, said: &str) {
+    let error = place(&format!("#!/bin/sh\n{script}\n")).fetch(&mut |_, _| ());
+    assert!(
+        matches!(&error, Err(PypiError::Pip { detail, .. }) if detail == said),
+        "{error:?}"
+    );
+}
+
 #[test]
 fn the_last_words_are_the_last() {
-    let place = place("#!/bin/sh\nyes talk | head -n 500000\nprintf 'one\n\ntwo\nthree\n' >&2; exit 1\n");
-    let error = place.fetch(&mut |_, _| ()).unwrap_err();
-    assert!(
-        matches!(&error, PypiError::Pip { detail, .. } if detail == "downloading: one; two; three"),
-        "{error:?}"
+    check_detail(
+        "yes talk | head -n 500000\nprintf 'one\n\ntwo\nthree\n' >&2; exit 1",
+        "downloading: one; two; three",
+    );
+    check_detail(
+        "exit 1",
+        "downloading: it ended without a word, as where the disk is full",
     );
 }
 
