@@ -21,6 +21,10 @@ fix:
 sim CASES="20000":
     PROPTEST_CASES={{CASES}} cargo test --release -p innkeeper-room
 
+# The protocol under every schedule: models of rooms, hosts and ledgers that are larger than those of the test command.
+model STATES="10000000":
+    MODEL_STATES={{STATES}} cargo test --release -p innkeeper-room --test it model:: -- --nocapture --test-threads=1
+
 # Kills, freezes and cuts real processes: the tests of whole clusters alone, one after the other.
 faults:
     cargo test -p innkeeper -p innkeeper-integration-tests --test it -- --nocapture --test-threads=1 cluster

@@ -71,7 +71,7 @@ use stay::{Phase, Stay};
 pub use stay::{StayCause, StayPhase, StayTransition, StayView};
 
 /// The protocol state of one worker.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Host {
     spec: HostSpec,
     ledger: Ledger,

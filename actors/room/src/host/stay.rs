@@ -76,7 +76,7 @@ impl Phase {
 }
 
 /// One attempt here. Its phase cannot be set without a deadline.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Stay {
     phase: Phase,
     since: Time,

@@ -38,7 +38,7 @@ impl Block {
 }
 
 /// All blocks of a pool, with an index by state and one by contents that [`Blocks::change`] keeps true.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Blocks {
     all: Vec<Block>,
     free: BTreeSet<BlockId>,

@@ -35,7 +35,7 @@ pub enum Closed {
 }
 
 /// The right of one attempt to a set of blocks. Once closed it only says who still has to prove that it stopped.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Lease {
     pub(super) blocks: Vec<BlockId>,
     /// Leading blocks that were shared at the grant.

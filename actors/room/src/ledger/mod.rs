@@ -43,7 +43,7 @@ pub use occupancy::Occupancy;
 use tombstones::Tombstones;
 
 /// The leases of one worker's pool.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ledger {
     blocks: Blocks,
     leases: BTreeMap<Attempt, Lease>,

@@ -6,7 +6,7 @@ use crate::id::{Attempt, Generation, RoomId};
 
 /// The newest generation that was ever leased here, for the most recent rooms. Bounded: the oldest room is forgotten
 /// first, and a message so late that its room is forgotten opens a lease that the next digest closes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tombstones {
     newest: BTreeMap<RoomId, Generation>,
     order: VecDeque<RoomId>,

@@ -16,14 +16,14 @@ use crate::time::{Span, Time};
 /// No pause is shorter, whatever the limits say: what is due again at once is due for ever.
 const SHORTEST: Span = Span::from_millis(1);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Leg {
     pub(super) worker: NodeId,
     pub(super) generation: Generation,
     pub(super) state: LegState,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum LegState {
     /// Credit was granted, nothing was sent.
     Promised,
@@ -33,7 +33,7 @@ pub(super) enum LegState {
     Closing(Closing),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Closing {
     /// What is repeated: `Close` or `Release`.
     pub(super) order: Order,

@@ -66,7 +66,7 @@ pub use waits::WaitsFor;
 /// After every [`handle_input`](Self::handle_input) and [`handle_timeout`](Self::handle_timeout), take
 /// [`poll_command`](Self::poll_command) and [`poll_event`](Self::poll_event) until they are empty, then arm
 /// [`poll_timeout`](Self::poll_timeout).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Room {
     id: RoomId,
     spec: RoomSpec,

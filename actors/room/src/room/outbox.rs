@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::command::Command;
 use crate::event::Event;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Outbox {
     pub(super) commands: VecDeque<Command>,
     pub(super) events: VecDeque<Event>,

@@ -6,14 +6,14 @@ use crate::phase::PhaseKind;
 use crate::room::deadline::Deadline;
 use crate::time::Time;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Queued {
     pub(super) deadline: Deadline,
     /// A refused or evicted attempt pauses before it asks for credit; then this is when it asks.
     pub(super) pause_until: Option<Time>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reserving {
     pub(super) deadline: Deadline,
     /// When the wait for credit ends. A grant that is refused is none: the wait goes on where it was.
@@ -21,7 +21,7 @@ pub(super) struct Reserving {
     pub(super) route: Route,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Prefilling {
     pub(super) deadline: Deadline,
     pub(super) route: Route,
@@ -33,20 +33,20 @@ pub(super) struct Prefilling {
     pub(super) published: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pulling {
     pub(super) deadline: Deadline,
     pub(super) route: Route,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Decoding {
     pub(super) deadline: Deadline,
     pub(super) worker: NodeId,
 }
 
 /// The phase of a room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Phase {
     Queued(Queued),
     Reserving(Reserving),

@@ -12,6 +12,7 @@ mod host_table;
 mod host_world;
 mod ledger_ops;
 mod ledger_prop;
+mod model;
 mod restart;
 mod room_drain;
 mod room_kit;
