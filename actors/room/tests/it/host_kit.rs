@@ -2,7 +2,7 @@
 
 use room::{
     Attempt, BlockHash, BlockId, EngineInput, FromOwner, Generation, Host, HostCommand, HostInput,
-    HostLimits, HostSpec, Job, NodeId, RoomId, Span, Time, ToOwner, TransferInput,
+    HostLimits, HostSpec, Job, NodeId, Report, RoomId, Span, Time, ToOwner, TransferInput,
 };
 
 pub(crate) const BLOCK_TOKENS: u32 = 4;
@@ -188,4 +188,22 @@ fn run(blocks: &[BlockId]) -> String {
 #[track_caller]
 pub(crate) fn check(got: &[String], expected: &[&str]) {
     assert_eq!(got, expected);
+}
+
+/// What the owner hears when a host says this.
+pub(crate) fn heard(message: ToOwner) -> Report {
+    match message {
+        ToOwner::Reserved { cached_blocks } => Report::Reserved { cached_blocks },
+        ToOwner::Refused(why) => Report::Refused(why),
+        ToOwner::Progress { positions } => Report::Progress { positions },
+        ToOwner::Tokens { from, count } => Report::Tokens { from, count },
+        ToOwner::Published => Report::Published,
+        ToOwner::Pulled => Report::Pulled,
+        ToOwner::Finished { finish, answered } => Report::Finished {
+            finish,
+            total: answered,
+        },
+        ToOwner::Failed(error) => Report::Failed(error),
+        ToOwner::Closed => Report::Closed,
+    }
 }

@@ -50,16 +50,19 @@ enum Tag {
 }
 
 /// The thread's state.
+///
+/// The first fields are dropped first, also by a thread that unwinds: connections before the listener that accepted
+/// them, both before the context, and all of UCX before the region it may touch.
 pub(crate) struct Engine {
+    endpoints: BTreeMap<EpId, Endpoint>,
+    listener: Listener,
+    context: Rc<Context>,
     ucx: Ucx,
     no_progress_ms: u64,
     limit: Duration,
     region: Region,
     shared: Arc<Shared>,
-    context: Rc<Context>,
-    listener: Listener,
     last_id: u64,
-    endpoints: BTreeMap<EpId, Endpoint>,
     dialled: BTreeMap<SocketAddr, EpId>,
     reads: BTreeMap<ReadId, Reading>,
     serves: BTreeMap<ServeId, Serving>,

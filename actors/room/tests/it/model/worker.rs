@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use room::{
-    Attempt, BlockHash, EngineInput, Finish, Hold, HostCommand, HostInput, Report, ToOwner, TransferInput,
-};
+use room::{Attempt, BlockHash, EngineInput, Finish, Hold, HostCommand, HostInput, ToOwner, TransferInput};
+
+use crate::host_kit::heard;
 
 use super::laws::Law;
 use super::setup::Setup;
@@ -153,23 +153,10 @@ impl State {
     }
 
     fn tell(&mut self, at: usize, attempt: Attempt, message: ToOwner) {
-        let report = match message {
-            ToOwner::Reserved { cached_blocks } => Report::Reserved { cached_blocks },
-            ToOwner::Refused(why) => Report::Refused(why),
-            ToOwner::Progress { positions } => Report::Progress { positions },
-            ToOwner::Tokens { from, count } => Report::Tokens { from, count },
-            ToOwner::Published => Report::Published,
-            ToOwner::Pulled => Report::Pulled,
-            ToOwner::Finished { finish, answered } => Report::Finished {
-                finish,
-                total: answered,
-            },
-            ToOwner::Failed(error) => Report::Failed(error),
-            ToOwner::Closed => {
-                self.proves(at, attempt);
-                Report::Closed
-            }
-        };
+        if message == ToOwner::Closed {
+            self.proves(at, attempt);
+        }
+        let report = heard(message);
         let node = self.workers[at].node;
         self.answer(at, ToGateway::Report(node, attempt, report));
     }

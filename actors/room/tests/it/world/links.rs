@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use room::{
-    Advert, Attempt, BlockHash, FromOwner, HostCommand, HostInput, Job, NodeId, Order, Report, ToOwner, Work,
+    Advert, Attempt, BlockHash, FromOwner, HostCommand, HostInput, Job, NodeId, Order, ToOwner, Work,
 };
 
+use crate::host_kit::heard;
 use crate::room_kit::GATEWAY;
 use crate::world::{BLOCK_TOKENS, Event, HEARTBEAT, LATE, LATENCY, World};
 
@@ -95,20 +96,7 @@ impl World {
     }
 
     pub(super) fn tell(&mut self, node: NodeId, attempt: Attempt, message: ToOwner) {
-        let report = match message {
-            ToOwner::Reserved { cached_blocks } => Report::Reserved { cached_blocks },
-            ToOwner::Refused(why) => Report::Refused(why),
-            ToOwner::Progress { positions } => Report::Progress { positions },
-            ToOwner::Tokens { from, count } => Report::Tokens { from, count },
-            ToOwner::Published => Report::Published,
-            ToOwner::Pulled => Report::Pulled,
-            ToOwner::Finished { finish, answered } => Report::Finished {
-                finish,
-                total: answered,
-            },
-            ToOwner::Failed(error) => Report::Failed(error),
-            ToOwner::Closed => Report::Closed,
-        };
+        let report = heard(message);
         if let Some(link) = self.link(node)
             && !self.loses()
         {
