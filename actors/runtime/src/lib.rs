@@ -12,6 +12,7 @@
 
 mod alarm;
 mod answer;
+mod beside;
 mod clock;
 mod convert;
 mod gateway;
@@ -31,4 +32,4 @@ pub use gateway::{
 };
 pub use node::{Node, StartError};
 pub use pool::BuildWorker;
-pub use worker::{BuildTransfer, WorkerSpec};
+pub use worker::{BuildTransfer, StartEngine, WorkerSpec};

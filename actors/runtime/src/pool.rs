@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::{error, warn};
 
+use crate::beside::blocking;
 use crate::clock::Clock;
 use crate::worker::{Worker, WorkerMessage, WorkerSpec};
 
@@ -148,7 +149,7 @@ impl Actor for Pool {
 /// Builds a worker and starts it beneath its pool. Beside the pool, which is there for whatever else comes in the meantime.
 async fn build(build: BuildWorker, patience: Duration, pool: ActorRef<PoolMessage>) {
     let started = async {
-        let spec = match tokio::task::spawn_blocking(move || build()).await {
+        let spec = match blocking(move || build()).await {
             Ok(built) => built?,
             Err(panic) => return Err(format!("it cannot be built: {panic}")),
         };

@@ -1,6 +1,6 @@
-//! The engine without its thread: commands in, steps, events out. A simulation drives it under virtual time; [`start`] puts it on
-//! a thread.
+//! The engine itself: commands in, steps, events out. [`Driven`] gives it a queue and a sink, and [`start`] a thread.
 //!
+//! [`Driven`]: crate::Driven
 //! [`start`]: crate::start
 
 use std::any::Any;
@@ -23,6 +23,16 @@ pub struct Engine {
     backend: Result<Box<dyn Backend>, DownReason>,
     watch: Arc<Watch>,
     clock: Clock,
+}
+
+/// What is to be done next.
+pub(crate) enum Next {
+    /// This step, which has begun.
+    Step(StepPlan),
+    /// Tell this; there may be more to do.
+    Say(EngineEvent),
+    /// Nothing, before a command comes.
+    Nothing,
 }
 
 /// Time since any fixed moment. Only ever used to say how long a step took.
@@ -80,33 +90,50 @@ impl Engine {
     ///
     /// A panic in the backend ends here: the engine goes down.
     pub fn step(&mut self) -> Option<EngineEvent> {
-        if let Err(why) = &self.backend {
-            return Some(EngineEvent::Down { why: why.clone() });
+        match self.begin() {
+            Next::Step(plan) => Some(self.compute(&plan)),
+            Next::Say(event) => Some(event),
+            Next::Nothing => None,
         }
-        let Some(plan) = self.scheduler.next_step() else {
-            let wants = self.scheduler.take_wants();
-            let report = StepReport {
-                wants,
-                ..StepReport::default()
-            };
-            return (!report.wants.is_empty()).then_some(EngineEvent::Step(report));
-        };
-        let began = (self.clock)();
-        Some(match self.run(&plan, began) {
+    }
+
+    /// Plans a step, which has begun with this: [`Engine::compute`] ends it.
+    pub(crate) fn begin(&mut self) -> Next {
+        if let Err(why) = &self.backend {
+            return Next::Say(EngineEvent::Down { why: why.clone() });
+        }
+        if let Some(plan) = self.scheduler.next_step() {
+            self.watch.begin(&plan, (self.clock)());
+            return Next::Step(plan);
+        }
+        let wants = self.scheduler.take_wants();
+        if wants.is_empty() {
+            return Next::Nothing;
+        }
+        Next::Say(EngineEvent::Step(StepReport {
+            wants,
+            ..StepReport::default()
+        }))
+    }
+
+    /// Computes the step that was begun, and books it.
+    pub(crate) fn compute(&mut self, plan: &StepPlan) -> EngineEvent {
+        let began = self.watch.began();
+        match self.run(plan) {
             Ok(mut report) => {
-                report.micros = micros((self.clock)().saturating_sub(began));
+                let lasted = began.map(|began| (self.clock)().saturating_sub(began));
+                report.micros = lasted.map_or(0, micros);
                 EngineEvent::Step(report)
             }
             Err(why) => self.fall(why),
-        })
+        }
     }
 
-    /// Computes a plan and books it. An abandoned one is not booked, and has an empty report.
-    fn run(&mut self, plan: &StepPlan, began: Duration) -> Result<StepReport, DownReason> {
+    /// An abandoned step is not booked, and has an empty report.
+    fn run(&mut self, plan: &StepPlan) -> Result<StepReport, DownReason> {
         let backend = self.backend.as_mut().map_err(|why| why.clone())?;
         let slices = self.scheduler.slices(plan);
         let mut sampled = Vec::new();
-        self.watch.begin(plan, began);
         // Nothing can end a device that hangs here: its worker sees how long the step lasts, and gives this engine up.
         // Whatever a panic leaves behind is thrown away: nothing of it is looked at again.
         let ran = catch_unwind(AssertUnwindSafe(|| backend.step(&slices, &mut sampled)));

@@ -3,6 +3,7 @@
 mod backend;
 mod config;
 mod device;
+mod driven;
 mod engine;
 mod event;
 mod interrupt;
@@ -19,6 +20,7 @@ pub use backend::{
 };
 pub use config::EngineConfig;
 pub use device::{Attention, DType, Device, Gate, Rope, Span, TensorView};
+pub use driven::{Driven, EventSink, Turn, Wake};
 pub use engine::{Clock, Engine};
 pub use event::{Command, DownReason, EngineEvent, FinishReason, StepReport, TokenEvent};
 pub use interrupt::Interrupt;
@@ -27,4 +29,4 @@ pub use pool::{Half, KvPool, PoolShape, layout_hash};
 pub use sampling::Sampling;
 pub use scheduler::{Part, Scheduler, StepPlan};
 pub use sequence::{Goal, Refusal, SequenceKey, SequenceSpec};
-pub use thread::{EngineHandle, EventSink, SendError, StillRunning, start};
+pub use thread::{EngineHandle, SendError, StillRunning, drive, start};

@@ -1,5 +1,5 @@
-//! The engine's thread. It owns the engine, takes commands from a bounded queue between steps, and hands every event to a sink. It
-//! touches no socket and no lock that others hold, and never unwinds out: whatever happens, its last event is one `Down`.
+//! The engine's thread, and the handle that commands an engine wherever it runs. The thread touches no socket and no lock that others
+//! hold, and never unwinds out: whatever happens, its last event is one `Down`.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,16 +7,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, TrySendError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 
 use crate::backend::Backend;
 use crate::config::EngineConfig;
+use crate::driven::{Driven, EventSink, Turn, Wake};
 use crate::engine::{Clock, Engine, panic_text};
-use crate::event::{Command, DownReason, EngineEvent};
+use crate::event::{Command, DownReason};
 use crate::interrupt::Watch;
-
-/// Receives the engine's events, on the engine's thread. Must not block: the next step waits for it.
-pub type EventSink = Arc<dyn Fn(EngineEvent) + Send + Sync>;
 
 /// A command that was not taken.
 #[derive(Copy, Clone, Eq, PartialEq, Debug, thiserror::Error)]
@@ -37,14 +35,15 @@ pub struct StillRunning {
     pub waited_ms: u64,
 }
 
-/// Commands an engine that runs on its own thread. Dropping it ends the engine after the current step, which is cut short if its
+/// Commands an engine that runs elsewhere. Dropping it ends the engine after the current step, which is cut short if its
 /// backend can do that.
 pub struct EngineHandle {
     commands: Sender<Command>,
-    /// Disconnected when the thread has ended.
+    /// Disconnected when the engine has ended.
     ended: Receiver<()>,
     watch: Arc<Watch>,
     clock: Clock,
+    wake: Wake,
 }
 
 /// Starts an engine on a thread of its own.
@@ -53,21 +52,41 @@ pub struct EngineHandle {
 /// When the system gives no thread.
 pub fn start(backend: Box<dyn Backend>, config: EngineConfig, sink: EventSink) -> io::Result<EngineHandle> {
     let config = config.at_least_one();
-    let engine = Engine::new(backend, config);
-    let (watch, clock) = (engine.watch(), engine.clock());
+    // Its thread waits on the queue itself.
+    let wake: Wake = Arc::new(|| {});
+    let (handle, driven) = connect(Engine::new(backend, config), config, sink, wake);
+    thread::Builder::new()
+        .name("engine".into())
+        .spawn(move || live(driven))?;
+    Ok(handle)
+}
+
+/// An engine for whoever has no thread to give and calls it: a simulation. `clock` tells how long steps take; `wake` is called when
+/// there may be something to do for an engine that was [idle](crate::Turn::Idle). It must not block.
+#[must_use]
+pub fn drive(
+    backend: Box<dyn Backend>,
+    config: EngineConfig,
+    sink: EventSink,
+    clock: Clock,
+    wake: Wake,
+) -> (EngineHandle, Driven) {
+    let config = config.at_least_one();
+    connect(Engine::with_clock(backend, config, clock), config, sink, wake)
+}
+
+/// An engine and its handle, with the queue between them.
+fn connect(engine: Engine, config: EngineConfig, sink: EventSink, wake: Wake) -> (EngineHandle, Driven) {
     let (commands, queue) = bounded(config.command_queue as usize);
     let (alive, ended) = bounded(0);
-    thread::Builder::new().name("engine".into()).spawn(move || {
-        // Dropped last: whoever waits for `ended` may rely on `Down` having been said and the sink being gone.
-        let _alive: Sender<()> = alive;
-        live(engine, queue, sink);
-    })?;
-    Ok(EngineHandle {
+    let handle = EngineHandle {
         commands,
         ended,
-        watch,
-        clock,
-    })
+        watch: engine.watch(),
+        clock: engine.clock(),
+        wake,
+    };
+    (handle, Driven::new(engine, queue, sink, alive))
 }
 
 impl EngineHandle {
@@ -93,7 +112,9 @@ impl EngineHandle {
                 TrySendError::Full(_) => SendError::Full,
                 TrySendError::Disconnected(_) => SendError::Down,
             }
-        })
+        })?;
+        (self.wake)();
+        Ok(())
     }
 
     /// How long the step in progress has lasted; zero between steps. A step that hangs cannot be ended: nothing frees what it holds,
@@ -123,6 +144,7 @@ impl EngineHandle {
         self.watch.end_queued();
         // Wakes an idle engine. A full queue needs no waking, and a closed one has ended.
         let _ = self.commands.try_send(Command::Shutdown);
+        (self.wake)();
     }
 }
 
@@ -132,67 +154,25 @@ impl Drop for EngineHandle {
     }
 }
 
-/// The thread's whole life. The backend is gone when `Down` is said.
-fn live(mut engine: Engine, queue: Receiver<Command>, sink: EventSink) {
-    let why = match catch_unwind(AssertUnwindSafe(|| serve(&mut engine, &queue, &sink))) {
+/// The thread's whole life.
+fn live(mut driven: Driven) {
+    let why = match catch_unwind(AssertUnwindSafe(|| serve(&mut driven))) {
         Ok(why) => why,
         Err(panic) => DownReason::Panic(panic_text(panic.as_ref())),
     };
-    // However it ended: the backend goes now, in the engine's care, and not while a panic unwinds.
-    engine.apply(Command::Shutdown);
-    // From here on nobody can send: a command is either answered by this `Down` or refused.
-    drop(queue);
-    match &why {
-        DownReason::Shutdown => tracing::debug!("engine: shut down"),
-        why => tracing::error!(%why, "engine: down"),
-    }
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(move || sink(EngineEvent::Down { why }))) {
-        tracing::error!(
-            panic = panic_text(panic.as_ref()),
-            "the engine's event sink panicked"
-        );
-    }
+    driven.end(why);
 }
 
-/// Serves commands and runs steps until the engine goes down; says why. Every event but `Down` goes to the sink.
-fn serve(engine: &mut Engine, queue: &Receiver<Command>, sink: &EventSink) -> DownReason {
-    let watch = engine.watch();
+/// Serves until the engine goes down; says why.
+fn serve(driven: &mut Driven) -> DownReason {
     loop {
-        // At most one queue's worth, so that a flood of commands cannot keep steps from running.
-        for _ in 0..queue.capacity().unwrap_or(1) {
-            let command = match queue.try_recv() {
-                Ok(command) => command,
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => Command::Shutdown,
-            };
-            if let Some(why) = tell(engine.apply(command), sink) {
-                return why;
-            }
-        }
-        if watch.is_ending() {
-            return DownReason::Shutdown;
-        }
-        let event = engine.step();
-        let idle = event.is_none();
-        if let Some(why) = tell(event, sink) {
+        let down = match driven.begin() {
+            Turn::Step(plan) => driven.finish(&plan),
+            Turn::Idle => driven.wait(),
+            Turn::Ended(why) => Some(why),
+        };
+        if let Some(why) = down {
             return why;
         }
-        if idle {
-            // Nothing can change without a command, and the handle's end closes the queue: this wait needs no deadline.
-            let command = queue.recv().unwrap_or(Command::Shutdown);
-            if let Some(why) = tell(engine.apply(command), sink) {
-                return why;
-            }
-        }
     }
-}
-
-/// Hands an event to the sink. `Some` if the engine has gone down (which is for `live` to say).
-fn tell(event: Option<EngineEvent>, sink: &EventSink) -> Option<DownReason> {
-    match event {
-        Some(EngineEvent::Down { why }) => return Some(why),
-        Some(event) => sink(event),
-        None => {}
-    }
-    None
 }

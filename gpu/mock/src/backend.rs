@@ -8,8 +8,9 @@ use engine::{
     layout_hash,
 };
 
+use crate::answer::next_token;
 use crate::canary::{Canary, Foreign};
-use crate::config::{Answer, END_TOKEN, MockConfig, OnForeign, Verify};
+use crate::config::{END_TOKEN, MockConfig, OnForeign, Verify};
 use crate::pattern::{Chain, Place, extend, mix, root};
 
 /// How a mock passes its time.
@@ -151,36 +152,9 @@ impl MockBackend {
             .collect()
     }
 
-    fn chain(&self, tokens: &[Token]) -> Chain {
-        tokens
-            .iter()
-            .fold(root(self.config.salt), |chain, &token| extend(chain, token))
-    }
-
-    /// The next token: a function of the history (and of the seed, unless greedy) alone.
+    /// The next token of an answer.
     fn sample(&self, request: &SampleRequest<'_>) -> Token {
-        let prompt = &request.history[..request.prompt_tokens.min(request.history.len())];
-        let generated = (request.history.len() - prompt.len()) as u64;
-        let ends_after = match self.config.answer {
-            Answer::Never => None,
-            Answer::After(tokens) => Some(u64::from(tokens)),
-            Answer::Between(least, most) => {
-                let choices = u64::from(most.saturating_sub(least)) + 1;
-                Some(u64::from(least) + mix(!self.chain(prompt)) % choices)
-            }
-        };
-        if !request.forbid_end && ends_after.is_some_and(|after| generated >= after) {
-            return END_TOKEN;
-        }
-        let seed = if request.sampling.temperature > 0.0 {
-            request.sampling.seed
-        } else {
-            0
-        };
-        let number = mix(self.chain(request.history) ^ mix(seed));
-        let others = u64::from(self.config.vocabulary) - 1;
-        // The end token is 0: every other token is one of the rest.
-        1 + u32::try_from(number % others).unwrap_or(0)
+        next_token(&self.config, request)
     }
 
     /// Made-up log-probabilities of the right shape: the sampled token is the most likely.

@@ -5,11 +5,13 @@
 //!   another sequence, or of another life of the block, is found, with its position and block (INV-01).
 //! * It takes as long as a latency model says, by a sleep function it is given, so that virtual time can drive it.
 
+mod answer;
 mod backend;
 mod canary;
 mod config;
 mod pattern;
 
+pub use answer::undisturbed;
 pub use backend::{MockBackend, Sleep, no_sleep};
 pub use canary::{Canary, Foreign};
 pub use config::{Answer, END_TOKEN, Faults, Latency, MockConfig, OnForeign, Verify};

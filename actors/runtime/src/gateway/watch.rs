@@ -17,6 +17,7 @@ use tokio::time::sleep_until;
 use tracing::warn;
 
 use super::shared::RequestId;
+use crate::beside::is_single_threaded;
 use crate::clock::Clock;
 
 /// Between two pulses from outside of the runtime.
@@ -73,7 +74,9 @@ impl Watch {
     /// Spawns the timer task; it ends when the table is dropped. `ring` must not block.
     pub(crate) fn spawn(self: &Arc<Self>, clock: Clock, ring: impl Fn(Alarm<RequestId>) + Send + 'static) {
         let table = Arc::downgrade(self);
-        Self::spawn_pulse(Weak::clone(&table));
+        if !is_single_threaded() {
+            Self::spawn_pulse(Weak::clone(&table));
+        }
         tokio::spawn(async move {
             while let Some(due) = Self::due(&table, clock) {
                 due.into_iter().for_each(&ring);
@@ -92,7 +95,7 @@ impl Watch {
         });
     }
 
-    /// Ends with the table.
+    /// Ends with the table. A runtime of one thread has nobody who could take over.
     fn spawn_pulse(table: Weak<Self>) {
         let pulse = move || {
             while let Some(watch) = table.upgrade() {

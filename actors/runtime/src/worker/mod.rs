@@ -19,8 +19,10 @@ use room::{HostInput, NodeId};
 use tracing::info;
 use wire::{ToGateway, ToWorker};
 
-pub use start::{BuildTransfer, WorkerSpec};
+pub use start::{BuildTransfer, StartEngine, WorkerSpec};
 use state::State;
+
+use crate::beside::blocking;
 
 /// What a worker's actor is told.
 pub(crate) enum WorkerMessage {
@@ -60,10 +62,7 @@ impl Actor for Worker {
         spec: WorkerSpec,
     ) -> Result<State, ActorProcessingErr> {
         // Off the runtime: a transfer may take its time to open. How long in all, the pool bounds.
-        match tokio::task::spawn_blocking(move || start::start(&myself, spec)).await {
-            Ok(started) => started,
-            Err(panic) => Err(panic.into()),
-        }
+        blocking(move || start::start(&myself, spec)).await?
     }
 
     async fn handle(

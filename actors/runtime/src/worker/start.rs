@@ -1,9 +1,9 @@
-//! Building a worker: engine thread, transfer thread, dialer, and the actor's state around them.
+//! Building a worker: engine, transfer, dialer, and the actor's state around them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::{Backend, EngineConfig, KvPool};
+use engine::{Backend, EngineConfig, EngineHandle, KvPool};
 use kv::KvTransfer;
 use mesh::{Dialer, LinkEvent, Target, WorkerLinks, WorkerSide};
 use ractor::{ActorProcessingErr, ActorRef};
@@ -26,6 +26,11 @@ const COMMANDS_A_SLOT: u32 = 16;
 pub type BuildTransfer =
     Box<dyn FnOnce(Arc<KvPool>, kv::EventSink) -> Result<Arc<dyn KvTransfer>, String> + Send>;
 
+/// Sets the engine going; its events go to the sink. [`engine::start`] gives it a thread.
+pub type StartEngine = Box<
+    dyn FnOnce(Box<dyn Backend>, EngineConfig, engine::EventSink) -> std::io::Result<EngineHandle> + Send,
+>;
+
 /// What a worker is made of.
 pub struct WorkerSpec {
     /// Its name, for people; unique among the workers of a gateway.
@@ -42,6 +47,8 @@ pub struct WorkerSpec {
     pub numerics: String,
     /// How the engine batches; its limits on sequences and commands are raised to what `slots` needs where they are lower.
     pub engine: EngineConfig,
+    /// How the engine runs.
+    pub start_engine: StartEngine,
     /// How KV moves.
     pub transfer: BuildTransfer,
     /// How long things may take on this worker.
@@ -98,7 +105,7 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
             .max(spec.slots.saturating_mul(COMMANDS_A_SLOT)),
         ..spec.engine
     };
-    let engine = engine::start(spec.backend, engine, engine_events)?;
+    let engine = (spec.start_engine)(spec.backend, engine, engine_events)?;
     let host = Host::new(HostSpec {
         block_tokens: count(shape.block_tokens),
         blocks: shape.blocks,

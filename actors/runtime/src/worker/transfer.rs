@@ -5,6 +5,8 @@ use std::thread;
 
 use kv::KvTransfer;
 
+use crate::beside::is_single_threaded;
+
 /// The last reference to a transfer. Dropping a transfer waits for its thread, and that may take as long as closing its connections does:
 /// not on the runtime's threads, where the worker's actor ends.
 pub(super) struct LastOf(Option<Arc<dyn KvTransfer>>);
@@ -20,6 +22,9 @@ impl Drop for LastOf {
     fn drop(&mut self) {
         let last = self.0.take();
         let end = move || drop(last);
+        if is_single_threaded() {
+            return end();
+        }
         if let Err(error) = thread::Builder::new().name("kv-end".into()).spawn(end) {
             tracing::warn!(%error, "no thread for the end of a KV transfer: it was waited for where it ended");
         }

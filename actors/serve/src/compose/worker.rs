@@ -72,6 +72,7 @@ fn build(
         slots: config.worker.slots,
         backend: Box::new(backend),
         numerics,
+        start_engine: Box::new(engine::start),
         engine: engine_config(config),
         transfer: transfer(config, transport.clone()),
         limits: host_limits(config),

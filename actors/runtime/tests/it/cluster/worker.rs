@@ -100,6 +100,7 @@ impl WorkerUnderTest {
             slots: setup.slots,
             backend: Box::new(backend),
             numerics: "mock".into(),
+            start_engine: Box::new(engine::start),
             engine: engine::EngineConfig {
                 chunk_tokens: 8,
                 grow_ahead_tokens: 1,
