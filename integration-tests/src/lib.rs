@@ -10,6 +10,7 @@ mod http;
 mod ports;
 mod prepare;
 mod process;
+mod proxy;
 mod stream;
 
 pub use admin::{Holder, Metrics, Room, Worker};
@@ -17,4 +18,5 @@ pub use cluster::{Cluster, MODEL};
 pub use http::{Response, get, post};
 pub use ports::Ports;
 pub use process::{Process, Signal};
+pub use proxy::{Counts, TcpProxy, TcpRule, UdpProxy, UdpRule, Way};
 pub use stream::{Answer, Stream, answer, answers, completion};
