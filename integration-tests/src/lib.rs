@@ -7,6 +7,7 @@
 mod admin;
 mod cluster;
 mod http;
+mod netns;
 mod ports;
 mod prepare;
 mod process;
@@ -16,6 +17,7 @@ mod stream;
 pub use admin::{Holder, Metrics, Room, Worker};
 pub use cluster::{Cluster, MODEL};
 pub use http::{Response, get, post};
+pub use netns::{Lane, Net};
 pub use ports::Ports;
 pub use process::{Process, Signal};
 pub use proxy::{Counts, TcpProxy, TcpRule, UdpProxy, UdpRule, Way};

@@ -12,6 +12,7 @@ mod tests;
 
 pub use rule::{TcpRule, UdpRule};
 pub use tcp::TcpProxy;
+pub(crate) use tcp::pass_on;
 pub use udp::{Counts, UdpProxy};
 
 /// A direction, as the one who dials sees it.

@@ -89,6 +89,12 @@ impl TcpProxy {
     }
 }
 
+/// A proxy without switches, for as long as it is polled. What it dials is dialled from where it is polled.
+pub(crate) async fn pass_on(listener: TcpListener, server: SocketAddr) {
+    let (_course, watched) = watch::channel(Course::default());
+    accept(listener, server, watched, Arc::default()).await;
+}
+
 async fn accept(
     listener: TcpListener,
     server: SocketAddr,
