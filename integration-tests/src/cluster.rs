@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
 use crate::admin::{Metrics, Room, Worker};
-use crate::http::get;
-use crate::ports::Ports;
+use crate::http::{get, post};
+use crate::ports::{Ports, free};
 use crate::prepare;
 use crate::process::Process;
 
@@ -30,6 +32,10 @@ static TURN: Mutex<()> = Mutex::const_new(());
 /// A cluster; everything in it ends with it.
 pub struct Cluster {
     processes: BTreeMap<String, Process>,
+    /// Where fault switches are turned, by process.
+    doors: BTreeMap<String, SocketAddr>,
+    /// What stands in front of a process's command: see [`behind`](Self::behind).
+    prefixes: BTreeMap<String, Vec<String>>,
     ports: Ports,
     folder: TempDir,
     /// Arguments of every process.
@@ -60,6 +66,8 @@ impl Cluster {
         let common = sets.flat_map(|set| ["--set".to_owned(), set]);
         Self {
             processes: BTreeMap::new(),
+            doors: BTreeMap::new(),
+            prefixes: BTreeMap::new(),
             ports,
             folder,
             common: common.chain(["--stop-with-stdin".to_owned()]).collect(),
@@ -91,12 +99,21 @@ impl Cluster {
 
     /// Starts the gateway.
     pub fn start_gateway(&mut self, sets: &[&str]) {
-        self.start("gateway-0", &["gateway"], sets);
+        self.start_with_door("gateway-0", &["gateway"], sets);
     }
 
     /// Starts a worker.
     pub fn start_worker(&mut self, role: &str, name: &str, sets: &[&str]) {
-        self.start(name, &["worker", "--role", role, "--name", name], sets);
+        self.start_with_door(name, &["worker", "--role", role, "--name", name], sets);
+    }
+
+    /// With a door for its fault switches: see [`fault`](Self::fault).
+    fn start_with_door(&mut self, name: &str, arguments: &[&str], sets: &[&str]) {
+        let door = free();
+        let listen = format!("faults.listen=\"{door}\"");
+        let sets: Vec<&str> = sets.iter().copied().chain([listen.as_str()]).collect();
+        self.start(name, arguments, &sets);
+        self.doors.insert(name.to_owned(), door);
     }
 
     fn start(&mut self, name: &str, arguments: &[&str], sets: &[&str]) {
@@ -106,8 +123,31 @@ impl Cluster {
             sets.iter()
                 .flat_map(|set| ["--set".to_owned(), (*set).to_owned()]),
         );
-        let process = Process::start(&prepare::program(), name, &all, self.folder.path());
+        let mut program = prepare::program();
+        if let Some((first, rest)) = self.prefixes.get(name).and_then(|prefix| prefix.split_first()) {
+            let own = program.display().to_string();
+            all = rest.iter().cloned().chain([own]).chain(all).collect();
+            program = first.into();
+        }
+        let process = Process::start(&program, name, &all, self.folder.path());
         self.processes.insert(name.to_owned(), process);
+    }
+
+    /// Has a process start behind these words from now on: a command that becomes the one which follows it, such as
+    /// `prlimit --nofile=64`, `env NAME=VALUE` or `nsenter --net=FILE`. No words: as it is.
+    pub fn behind(&mut self, name: &str, words: &[&str]) {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        self.prefixes.insert(name.to_owned(), words);
+    }
+
+    /// Where a process has its fault door.
+    ///
+    /// # Panics
+    /// If there is no such process.
+    #[must_use]
+    pub fn door(&self, process: &str) -> SocketAddr {
+        let door = self.doors.get(process);
+        *door.unwrap_or_else(|| panic!("no process {process}"))
     }
 
     /// Where it listens.
@@ -123,6 +163,35 @@ impl Cluster {
     pub fn process(&mut self, name: &str) -> &mut Process {
         let process = self.processes.get_mut(name);
         process.unwrap_or_else(|| panic!("no process {name}"))
+    }
+
+    /// The processes that run, as far as the test knows.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let running = self.processes.iter().filter(|(_, process)| !process.is_over());
+        running.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Turns fault switches of a gateway or worker: `calm`, `engine`, `reads`, `frames`, `cut` and `doom`, as its fault door takes them.
+    ///
+    /// # Panics
+    /// If it does not take them.
+    pub async fn fault(&self, process: &str, switches: &Value) {
+        let door = self.door(process);
+        let taken = || async { post(door, "/faults", switches).await.ok() };
+        // One that is just starting opens it soon.
+        let (answer, _) = self.until(&format!("the fault door of {process}"), taken).await;
+        let status = answer.status;
+        let text = answer.text().await.unwrap_or_default();
+        assert_eq!(status, 200, "{process} does not take {switches}: {text}");
+    }
+
+    /// What the fault switches of a process have hit so far: `frames`, `steps` and `reads`.
+    pub async fn hits(&self, process: &str) -> Value {
+        let door = self.door(process);
+        let answer = get(door, "/faults").await.expect("the fault door");
+        let text = answer.text().await.expect("the fault door");
+        serde_json::from_str(&text).expect("the fault door answers in JSON")
     }
 
     /// Waits until it can serve and so many workers are linked.

@@ -1,4 +1,5 @@
-//! A cluster of real processes for the tests: started on free ports, watched through its admin listener, and ended whatever happens.
+//! A cluster of real processes for the tests: started on free ports, watched through its admin listener, and ended whatever happens; and the
+//! [fault matrix](matrix) that is run on such clusters.
 //!
 //! Everything here panics with what is wrong: a test that cannot go on has failed.
 
@@ -7,6 +8,7 @@
 mod admin;
 mod cluster;
 mod http;
+pub mod matrix;
 mod netns;
 mod ports;
 mod prepare;
@@ -19,6 +21,7 @@ pub use cluster::{Cluster, MODEL};
 pub use http::{Response, get, post};
 pub use netns::{Lane, Net};
 pub use ports::Ports;
+pub use prepare::target;
 pub use process::{Process, Signal};
 pub use proxy::{Counts, TcpProxy, TcpRule, UdpProxy, UdpRule, Way};
 pub use stream::{Answer, Stream, answer, answers, completion};

@@ -33,7 +33,8 @@ impl Ports {
     }
 }
 
-fn free() -> SocketAddr {
+/// One port that is free now, for TCP and UDP both.
+pub(crate) fn free() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Different test processes begin at different places.
     let own = u16::try_from(std::process::id() % u32::from(COUNT)).unwrap();

@@ -7,17 +7,30 @@ use std::sync::OnceLock;
 use kv_ucx::Ucx;
 use model::{FetchOptions, ModelSource};
 
-/// The program, which cargo puts two folders above the tests.
+/// The folder of this build: of this program, or one above that of the tests.
+fn profile() -> PathBuf {
+    let own = std::env::current_exe().expect("this program has a file");
+    let folder = own.parent().expect("target/PROFILE, or deps in it");
+    let of_tests = folder.file_name().is_some_and(|name| name == "deps");
+    let profile = if of_tests { folder.parent() } else { Some(folder) };
+    profile.expect("target/PROFILE").to_owned()
+}
+
+/// Cargo's target folder.
+///
+/// # Panics
+/// If this program is not in it.
+#[must_use]
+pub fn target() -> PathBuf {
+    profile().parent().expect("target").to_owned()
+}
+
+/// The program.
 ///
 /// # Panics
 /// If it has not been built.
 pub(crate) fn program() -> PathBuf {
-    let tests = std::env::current_exe().expect("this program has a file");
-    let profile = tests
-        .parent()
-        .and_then(Path::parent)
-        .expect("target/PROFILE/deps");
-    let program = profile.join(format!("innkeeper{}", std::env::consts::EXE_SUFFIX));
+    let program = profile().join(format!("innkeeper{}", std::env::consts::EXE_SUFFIX));
     assert!(
         program.is_file(),
         "{} is not built: run `cargo test --workspace`, or `cargo test -p innkeeper -p innkeeper-integration-tests --test it`",

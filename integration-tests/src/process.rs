@@ -100,6 +100,11 @@ impl Process {
         !self.over && !self.runs()
     }
 
+    /// Whether the test has killed it or seen its end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
     fn runs(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

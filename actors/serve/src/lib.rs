@@ -9,6 +9,8 @@ mod compose;
 mod config;
 mod doctor;
 mod door;
+#[cfg(feature = "faults")]
+mod faults;
 mod files;
 mod http;
 mod log;

@@ -21,6 +21,10 @@ pub enum Fault {
     HoldEnd,
     /// It ends well, but one bit of the first block that landed is wrong.
     Corrupt,
+    /// It asks with a capability that the source did not mint.
+    WrongCapability,
+    /// It asks for the generation before its own.
+    StaleGeneration,
 }
 
 /// Wraps a transfer and applies scripted faults. Nothing here waits or sleeps: what is held stays until released.
@@ -39,6 +43,7 @@ struct Script {
 struct State {
     reads_seen: u64,
     by_read: BTreeMap<u64, Fault>,
+    by_default: Option<Fault>,
     on_end: BTreeMap<ReadId, (Fault, u32)>,
     held_reads: Vec<Read>,
     hold_withdrawn: bool,
@@ -66,6 +71,17 @@ impl<T: KvTransfer> Faulty<T> {
     /// Applies `fault` to the `nth` read from the start, counted from 0.
     pub fn on_read(&self, nth: u64, fault: Fault) {
         self.script.state().by_read.insert(nth, fault);
+    }
+
+    /// Applies `fault` to every read from now on that [`on_read`](Self::on_read) does not name; `None`: to none.
+    pub fn on_every(&self, fault: Option<Fault>) {
+        self.script.state().by_default = fault;
+    }
+
+    /// How many reads were started or held so far: the number of the next one.
+    #[must_use]
+    pub fn reads_seen(&self) -> u64 {
+        self.script.state().reads_seen
     }
 
     /// While true, no [`KvEvent::Withdrawn`] is told: as if a send of every offer were in flight.
@@ -149,12 +165,12 @@ impl<T: KvTransfer> KvTransfer for Faulty<T> {
         self.inner.withdraw(key);
     }
 
-    fn read(&self, read: Read) -> Result<(), KvError> {
+    fn read(&self, mut read: Read) -> Result<(), KvError> {
         let fault = {
             let mut state = self.script.state();
             let nth = state.reads_seen;
             state.reads_seen += 1;
-            state.by_read.remove(&nth)
+            state.by_read.remove(&nth).or_else(|| state.by_default.clone())
         };
         match fault {
             None => self.inner.read(read),
@@ -168,6 +184,14 @@ impl<T: KvTransfer> KvTransfer for Faulty<T> {
             Some(Fault::HoldStart) => {
                 self.script.state().held_reads.push(read);
                 Ok(())
+            }
+            Some(Fault::WrongCapability) => {
+                read.capability ^= 1;
+                self.inner.read(read)
+            }
+            Some(Fault::StaleGeneration) => {
+                read.key.generation = read.key.generation.wrapping_sub(1);
+                self.inner.read(read)
             }
             Some(at_end) => {
                 let id = read.id;

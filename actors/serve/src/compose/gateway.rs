@@ -60,6 +60,8 @@ pub(crate) async fn start(
         actor_grace: Span::from_millis(1_000),
     };
     let handle = node.gateway(spec).await?;
+    #[cfg(feature = "faults")]
+    crate::faults::SWITCHES.gateway(handle.clone());
     let served = models::served_name(config, &opened);
     let guests = TaskTracker::new();
     let door = Door::new(handle.clone(), opened, served, guests.clone());

@@ -39,6 +39,8 @@ fn mesh_config(config: &Config) -> Result<mesh::Config> {
     let mesh = mesh::Config {
         heartbeat: Duration::from_millis(config.mesh.heartbeat_ms),
         lease: Duration::from_millis(config.mesh.lease_ms),
+        #[cfg(feature = "faults")]
+        faults: Arc::clone(&crate::faults::SWITCHES.mesh),
         ..mesh::Config::default()
     };
     #[cfg(feature = "faults")]
@@ -126,6 +128,8 @@ async fn pool(
 /// A gateway alone.
 pub(crate) async fn gateway(config: &Config, stops_with_stdin: bool) -> Result<()> {
     ports::check(config)?;
+    #[cfg(feature = "faults")]
+    crate::faults::open(&config.faults.listen).await?;
     let opened = open_model(config).await?;
     let mut node = Node::start().await?;
     let mut serving = gateway::start(config, &name(config, "gateway"), &mut node, opened).await?;
@@ -143,6 +147,8 @@ pub(crate) async fn gateway(config: &Config, stops_with_stdin: bool) -> Result<(
 /// A worker alone.
 pub(crate) async fn worker(config: &Config, stops_with_stdin: bool) -> Result<()> {
     check_worker_settings(config)?;
+    #[cfg(feature = "faults")]
+    crate::faults::open(&config.faults.listen).await?;
     let role = worker::wire_role(config.worker.role);
     let name = name(config, role.name());
     // As the pool will again for every worker it builds: what is wrong with it is told at once.

@@ -63,6 +63,8 @@ fn build(
     let backend = model
         .backend(device, pool)
         .context("the model cannot be loaded")?;
+    #[cfg(feature = "faults")]
+    let backend = crate::faults::Disturbed(backend);
     let identity = identity::node(config, name, role)?;
     let mesh = super::mesh_config(config)?;
     Ok(WorkerSpec {
@@ -126,9 +128,14 @@ fn transfer(config: &Config, transport: Transport) -> BuildTransfer {
             Ok(Arc::new(transfer) as Arc<dyn KvTransfer>)
         }
         Transport::Ucx(library) => {
-            let transfer =
-                UcxTransfer::start(&library, ucx, pool, sink).map_err(|error| error.to_string())?;
-            Ok(Arc::new(transfer) as Arc<dyn KvTransfer>)
+            #[cfg(feature = "faults")]
+            let memory = Arc::clone(&pool);
+            let start =
+                |sink| UcxTransfer::start(&library, ucx, pool, sink).map_err(|error| error.to_string());
+            #[cfg(feature = "faults")]
+            return crate::faults::SWITCHES.around(memory, sink, start);
+            #[cfg(not(feature = "faults"))]
+            start(sink).map(|transfer| Arc::new(transfer) as Arc<dyn KvTransfer>)
         }
     })
 }

@@ -12,6 +12,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "faults")]
+pub(crate) use sections::Faults;
 pub(crate) use sections::{Admin, Api, Limits, Log, LogFormat, Mesh, Model, Node, Ucx, Worker, WorkerRole};
 pub(crate) use setting::{ENVIRONMENT, Origin, Setting};
 
@@ -28,6 +30,9 @@ pub(crate) struct Config {
     pub(crate) worker: Worker,
     pub(crate) ucx: Ucx,
     pub(crate) log: Log,
+    /// Only test builds have it.
+    #[cfg(feature = "faults")]
+    pub(crate) faults: Faults,
 }
 
 impl Config {

@@ -164,6 +164,15 @@ pub(crate) struct Log {
     pub(crate) format: LogFormat,
 }
 
+/// Switches of faults, which only test builds have.
+#[cfg(feature = "faults")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Faults {
+    /// Where a test turns them; empty: nowhere.
+    pub(crate) listen: String,
+}
+
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 impl Default for Model {

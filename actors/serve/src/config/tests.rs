@@ -33,6 +33,7 @@ fn the_reference_has_every_key_with_its_default() {
     // A fault switch of test builds is nothing for operators.
     let mesh = defaults.get_mut("mesh").and_then(toml::Value::as_table_mut);
     mesh.expect("a section").remove("lose");
+    defaults.remove("faults");
     assert_eq!(reference, defaults);
 }
 
@@ -158,9 +159,11 @@ fn there_are_fewer_than_sixty_options() {
     assert!((20..60).contains(&options), "{options} options");
 }
 
-/// The fault switch is there in builds for tests, which this one is if the feature says so.
+/// The fault switches are there in builds for tests, which this one is if the feature says so.
 #[test]
-fn the_fault_switch_is_a_key_of_test_builds_only() {
-    let known = Config::keys().iter().any(|key| key == "mesh.lose");
-    assert_eq!(known, cfg!(feature = "faults"));
+fn the_fault_switches_are_keys_of_test_builds_only() {
+    for switch in ["mesh.lose", "faults.listen"] {
+        let known = Config::keys().iter().any(|key| key == switch);
+        assert_eq!(known, cfg!(feature = "faults"), "{switch}");
+    }
 }

@@ -1,0 +1,99 @@
+//! What a cell works with: a cluster, its fault switches, and the time since the injection.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::stream::{Answer, answer, completion};
+
+/// A cluster in which cells are run.
+pub struct Ctx {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// How many workers are linked when nobody is missing.
+    pub workers: usize,
+    /// What the setup has beside the processes, such as proxies.
+    pub extra: Option<Box<dyn Any + Send + Sync>>,
+    /// Prompts used so far: none is used twice, so that nothing of a new one is cached.
+    used: u32,
+    references: BTreeMap<String, Answer>,
+    injected: Option<Instant>,
+}
+
+impl Ctx {
+    /// Around a cluster that is ready, with so many workers.
+    #[must_use]
+    pub fn new(cluster: Cluster, workers: usize) -> Self {
+        Self {
+            cluster,
+            workers,
+            extra: None,
+            used: 0,
+            references: BTreeMap::new(),
+            injected: None,
+        }
+    }
+
+    /// The fault happens now.
+    pub fn injected(&mut self) {
+        self.injected = Some(Instant::now());
+    }
+
+    /// Time since the injection.
+    ///
+    /// # Panics
+    /// If there was none.
+    #[must_use]
+    pub fn since(&self) -> Duration {
+        self.injected.expect("a cell says when it injects").elapsed()
+    }
+
+    /// Waits until no room is left and so many workers are linked with everything back; gives the time since the injection.
+    pub async fn back(&self, workers: usize) -> Duration {
+        self.cluster.all_back(workers).await;
+        self.since()
+    }
+
+    /// Sets fault switches of a process: see the fault door of the program.
+    pub async fn fault(&self, process: &str, switches: Value) {
+        self.cluster.fault(process, &switches).await;
+    }
+
+    /// Every switch of a process off.
+    pub async fn calm(&self, process: &str) {
+        self.fault(process, json!({ "calm": true })).await;
+    }
+
+    /// A beginning that no prompt of this cluster had before.
+    pub fn fresh(&mut self) -> String {
+        self.used += 1;
+        format!("Guest {} of room {}:", self.used, self.used * 7 % 101)
+    }
+
+    /// A greedy request of `words` words behind a fresh beginning.
+    pub fn request(&mut self, words: usize, tokens: u32) -> Value {
+        let prompt = format!("{}{}", self.fresh(), " word".repeat(words));
+        completion(&prompt, tokens, 0.0, 0)
+    }
+
+    /// The answer to a request on this cluster while nothing is wrong, taken once.
+    pub async fn reference(&mut self, request: &Value) -> Answer {
+        let key = request.to_string();
+        if let Some(known) = self.references.get(&key) {
+            return known.clone();
+        }
+        let undisturbed = answer(self.cluster.ports().http, request).await;
+        assert_eq!(undisturbed.status, 200, "{undisturbed:?}");
+        assert!(undisturbed.done, "{undisturbed:?}");
+        self.references.insert(key, undisturbed.clone());
+        undisturbed
+    }
+
+    /// The sum of a metric's samples whose labels contain `label`.
+    pub async fn metric(&self, family: &str, label: &str) -> f64 {
+        self.cluster.metrics().await.sum(family, label)
+    }
+}

@@ -1,0 +1,110 @@
+//! F13: a prefill worker is killed in each phase. The request completes at another one, or is refused if there is none.
+
+use serde_json::json;
+
+use crate::matrix::cell::{Bound, Cell, Measured};
+use crate::matrix::ctx::Ctx;
+use crate::matrix::load::{failed, same};
+use crate::matrix::phases::{Phase, hold, let_go};
+use crate::matrix::setup::{SMALL, TWO, TWO_SHM};
+use crate::process::Signal;
+
+/// The lease, in which the death is known, and the request's work anew.
+const BOUND: Bound = Bound::ms(4_000, 4_000);
+
+pub(super) const CELLS: &[Cell] = &[
+    Cell {
+        id: "F13.prefilling",
+        what: "prefill killed while it computes: the answer comes from another, with the same tokens",
+        setup: &TWO,
+        bound: BOUND,
+        run: |ctx| Box::pin(killed(ctx, Phase::Prefilling)),
+    },
+    Cell {
+        id: "F13.pulling",
+        what: "prefill killed before its KV is read: the answer comes from another, with the same tokens",
+        setup: &TWO,
+        bound: BOUND,
+        run: |ctx| Box::pin(killed(ctx, Phase::Pulling)),
+    },
+    Cell {
+        id: "F13.pulling-shm",
+        what: "the same over shared memory",
+        setup: &TWO_SHM,
+        bound: BOUND,
+        run: |ctx| Box::pin(killed(ctx, Phase::Pulling)),
+    },
+    Cell {
+        id: "F13.decoding",
+        what: "prefill killed after the hand-over: the stream does not notice",
+        setup: &TWO,
+        bound: BOUND,
+        run: |ctx| Box::pin(decode_unaffected(ctx)),
+    },
+    Cell {
+        id: "F13.none-left",
+        what: "the only prefill worker killed while it computes: 503 when the loss is known",
+        setup: &SMALL,
+        bound: Bound::ms(2_000, 2_000),
+        run: |ctx| Box::pin(none_left(ctx)),
+    },
+];
+
+const TOKENS: u32 = 8;
+
+async fn killed(ctx: &mut Ctx, phase: Phase) -> Measured {
+    let request = ctx.request(150, TOKENS);
+    let held = hold(ctx, phase, &request).await;
+    let victim = held.worker("prefill");
+    ctx.cluster.process(&victim).signal(Signal::Kill);
+    ctx.injected();
+    let_go(ctx, &victim).await;
+    let answer = held.guest.leaves().await;
+    let client = ctx.since();
+    let back = ctx.back(ctx.workers - 1).await;
+    again(ctx, &victim).await;
+    let expected = ctx.reference(&request).await;
+    same(&expected, &answer);
+    Measured::new(client, back)
+}
+
+async fn decode_unaffected(ctx: &mut Ctx) -> Measured {
+    let request = ctx.request(30, 24);
+    let held = hold(ctx, Phase::Decoding, &request).await;
+    ctx.cluster.process("prefill-0").signal(Signal::Kill);
+    ctx.injected();
+    let_go(ctx, "prefill-0").await;
+    let answer = held.guest.leaves().await;
+    let client = ctx.since();
+    let back = ctx.back(ctx.workers - 1).await;
+    let ended = ctx.cluster.rooms_ended().await;
+    let room = ended.iter().find(|room| room.room == held.room.room).unwrap();
+    assert_eq!(
+        room.generation, held.room.generation,
+        "it did not need another attempt"
+    );
+    again(ctx, "prefill-0").await;
+    let expected = ctx.reference(&request).await;
+    same(&expected, &answer);
+    Measured::new(client, back)
+}
+
+async fn none_left(ctx: &mut Ctx) -> Measured {
+    let request = ctx.request(150, TOKENS);
+    let held = hold(ctx, Phase::Prefilling, &request).await;
+    ctx.cluster.process("prefill-0").signal(Signal::Kill);
+    ctx.injected();
+    let answer = held.guest.leaves().await;
+    let client = ctx.since();
+    failed(&answer, 503);
+    let back = ctx.back(ctx.workers - 1).await;
+    again(ctx, "prefill-0").await;
+    Measured::new(client, back).note(json!(answer.status).to_string())
+}
+
+/// The one that was killed is started anew.
+async fn again(ctx: &mut Ctx, victim: &str) {
+    let role = victim.split('-').next().unwrap();
+    ctx.cluster.start_worker(role, victim, &[]);
+    ctx.cluster.ready(ctx.workers).await;
+}
