@@ -49,7 +49,7 @@ const HUB: u8 = 1;
 /// A hub, its namespaces and its doors.
 pub struct Net {
     // First: a door's thread is in the hub.
-    _doors: Vec<Door>,
+    doors: Vec<Door>,
     hub: Holder,
     spaces: BTreeMap<String, Space>,
 }
@@ -73,17 +73,17 @@ impl Net {
                 return Err(format!("the program {program}"));
             }
         }
-        let tried = Self::lay(&["probe"], &[]);
+        let tried = Self::lay(&["probe"]);
         tried
             .map(|_| ())
             .map_err(|why| format!("network namespaces, which need root: {why}"))
     }
 
-    /// A hub with a namespace for each name, and doors to these ports of the hub's loopback.
+    /// A hub with a namespace for each name.
     ///
     /// # Errors
     /// With what the machine does not allow.
-    pub fn lay(names: &[&str], doors: &[SocketAddr]) -> Result<Self, String> {
+    pub fn lay(names: &[&str]) -> Result<Self, String> {
         let hub = Holder::start()?;
         let mut script = String::from("link set lo up\n");
         for lane in Lane::BOTH {
@@ -97,12 +97,21 @@ impl Net {
         for (host, name) in (HUB + 1..).zip(names) {
             spaces.insert((*name).to_owned(), Space::join(&hub, host)?);
         }
-        let doors = doors.iter().map(|port| Door::open(*port, &hub));
         Ok(Self {
-            _doors: doors.collect::<Result<_, _>>()?,
+            doors: Vec::new(),
             hub,
             spaces,
         })
+    }
+
+    /// Opens a door: connections to this port of the machine's loopback go on to the same port in the hub, or in the namespace named.
+    ///
+    /// # Panics
+    /// If it cannot be opened.
+    pub fn door(&mut self, name: Option<&str>, port: SocketAddr) {
+        let into = name.map_or(&self.hub, |name| &self.space(name).holder);
+        let door = Door::open(port, into).unwrap_or_else(|why| panic!("a door at {port}: {why}"));
+        self.doors.push(door);
     }
 
     fn space(&self, name: &str) -> &Space {
@@ -221,7 +230,8 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let outside = listener.local_addr().unwrap();
         drop(listener);
-        let net = Net::lay(&["one", "two"], &[outside]).unwrap();
+        let mut net = Net::lay(&["one", "two"]).unwrap();
+        net.door(None, outside);
         let server = net.hub.listen(outside.port()).unwrap();
         for lane in Lane::BOTH {
             assert!(reaches(&net, "one", lane, outside.port()), "{lane:?}");
