@@ -1,10 +1,14 @@
 //! Chat templates: the Jinja text in a model file that turns messages into a prompt.
 //!
-//! A template is untrusted input. It can read nothing but what [`ChatTemplate::render`] gives it, and its work, its output and its
-//! recursion are bounded, so no template and no message can keep a thread. (Not bounded is the memory of values inside a template
-//! that was written to exhaust it, by doubling a text over and over; contents of messages cannot cause that.)
+//! A template is untrusted input. It can read nothing but what [`ChatTemplate::render`] gives it, its steps, its output and its
+//! recursion are bounded, and where the engine panics over it, it has failed. (Not bounded is what a single step does to values that
+//! a template was written to blow up: a text that is doubled over and over, a list times a number that a filter then walks over.
+//! Contents of messages cannot cause that.)
+
+mod bounded;
 
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
@@ -67,7 +71,7 @@ impl ChatTemplate {
         environment.set_trim_blocks(true);
         environment.set_lstrip_blocks(true);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        bounded::register(&mut environment);
         environment.add_function("raise_exception", raise_exception);
         environment.add_function("strftime_now", strftime_now);
         environment.add_filter("tojson", to_json);
@@ -97,8 +101,9 @@ impl ChatTemplate {
         let values =
             context! { messages, add_generation_prompt, bos_token => self.bos, eos_token => self.eos };
         let mut out = Bounded(Vec::new());
-        template
-            .render_captured_to(values, &mut out)
+        // The engine has places where it indexes and divides unchecked: `[][::-1]`, walked over, is one.
+        catch_unwind(AssertUnwindSafe(|| template.render_captured_to(values, &mut out)))
+            .map_err(|_| TemplateError::Failed("the template engine cannot do what it asks for".to_owned()))?
             .map_err(|e| failure(&e))?;
         String::from_utf8(out.0).map_err(|_| TemplateError::Failed("its output is not UTF-8".to_owned()))
     }

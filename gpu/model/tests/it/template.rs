@@ -161,6 +161,41 @@ fn templates_that_never_end_do() {
 }
 
 #[test]
+fn what_the_engine_cannot_do_fails() {
+    for template in [
+        "{{ messages[1:][::-1] | join }}",
+        "{% for m in messages[1:][::-1] %}{{ m }}{% endfor %}",
+        "{{ [1] | slice(1152921504606846976) }}",
+        "{{ [1] | batch(99999999999999) | list }}",
+        "{{ 'a\nb' | indent(99999999999999) }}",
+        "{{ 'a\nb' | indent(width=99999999999999) }}",
+        "{{ '%99999999999999d' | format(1) }}",
+        "{{ '{:>99999999999999}'.format('x') }}",
+        "{{ '{:.99999e}'.format(1.5) }}",
+    ] {
+        let error = render(template, "").unwrap_err();
+        assert!(matches!(error, TemplateError::Failed(_)), "{template}: {error}");
+    }
+}
+
+#[test]
+fn what_is_bounded_is_served_within_its_bounds() {
+    let check = |template: &str, expected: &str| {
+        assert_eq!(render(template, "").unwrap(), expected, "{template}");
+    };
+    check("{{ [1, 2, 3] | slice(2) | list }}", "[[1, 2], [3]]");
+    check("{{ [1, 2, 3] | batch(2, 0) | list }}", "[[1, 2], [3, 0]]");
+    check(
+        "{{ 'a\nb' | indent(2) }}{{ 'a\nb' | indent(width=1, first=true) }}",
+        "a\n  b a\n b",
+    );
+    check(
+        "{{ '%5d|%-3s|' | format(1, 'x') }}{{ '{:>3}{y}'.format('x', y=1) }}",
+        "    1|x  |  x1",
+    );
+}
+
+#[test]
 fn a_conversation_of_very_many_messages_is_too_long() {
     let messages = vec![user("").remove(0); 140_000];
     let model = model();
