@@ -50,6 +50,9 @@
 //! Where to begin: `room` (an owner's phases and what ends each), then `host` (a worker's), then `ledger`; `admission` stands
 //! apart. Every state × every input of both sides is a snapshot in `tests/it/snapshots`.
 
+#[macro_use]
+mod planted;
+
 mod admission;
 mod command;
 mod config;

@@ -85,7 +85,7 @@ impl AttemptError {
         !matches!(
             self,
             Self::Evicted | Self::Refused(Refusal::NoBlocks | Refusal::NoSlot | Refusal::Draining)
-        )
+        ) || planted!(QueueTimeIsFault)
     }
 }
 

@@ -53,8 +53,9 @@ impl Shared {
 
     /// The first outcome of a room wins; returns whether this one did.
     fn end(&self, index: usize, outcome: Outcome) -> bool {
+        let is_success = matches!(outcome, Outcome::Completed(_));
         let first = self.with(|state| match state.ended.get_mut(index) {
-            Some(ended) if !*ended => {
+            Some(ended) if !*ended || planted!(SuccessOverwritesAbort) && is_success => {
                 *ended = true;
                 state.queue.push_back(AnswerEvent::Ended { index, outcome });
                 true
@@ -189,6 +190,9 @@ impl AnswerStream {
 
 impl Drop for AnswerStream {
     fn drop(&mut self) {
+        if planted!(DisconnectIgnored) {
+            return;
+        }
         if !self.shared.with(|state| state.ended.iter().all(|ended| *ended)) {
             (self.abort)(AbortBy::ClientGone);
         }

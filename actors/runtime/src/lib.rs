@@ -10,6 +10,9 @@
 //! Links belong to `mesh`; their frames come in through sinks that never block: a worker's straight into the inbox of the request
 //! concerned, a gateway's into the worker's mailbox.
 
+#[macro_use]
+mod planted;
+
 mod alarm;
 mod answer;
 mod beside;

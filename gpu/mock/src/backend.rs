@@ -154,6 +154,12 @@ impl MockBackend {
 
     /// The next token of an answer.
     fn sample(&self, request: &SampleRequest<'_>) -> Token {
+        if planted!(SamplingFromStream) {
+            let mut sampling = request.sampling.clone();
+            sampling.seed ^= self.steps;
+            let sampling = &sampling;
+            return next_token(&self.config, &SampleRequest { sampling, ..*request });
+        }
         next_token(&self.config, request)
     }
 

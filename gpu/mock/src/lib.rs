@@ -5,6 +5,9 @@
 //!   another sequence, or of another life of the block, is found, with its position and block (INV-01).
 //! * It takes as long as a latency model says, by a sleep function it is given, so that virtual time can drive it.
 
+#[macro_use]
+mod planted;
+
 mod answer;
 mod backend;
 mod canary;

@@ -8,6 +8,7 @@ type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 /// What each crate may depend on, of ours. Crates that are not here may depend on everything.
 const TABLE: &[(&str, &[&str])] = &[
+    ("planted", &[]),
     ("room", &[]),
     ("wire", &[]),
     ("kv", &[]),
@@ -22,8 +23,17 @@ const TABLE: &[(&str, &[&str])] = &[
     ("runtime", &["room", "wire", "mesh", "kv", "engine"]),
 ];
 
-/// They choose, start and break all the others.
-const FREE: &[&str] = &["innkeeper", "integration-tests"];
+/// It chooses and starts all the others.
+const BINARY: &str = "innkeeper";
+
+/// They break all the others, and are part of no release.
+const TESTS: &[&str] = &["integration-tests"];
+
+/// Features for tests.
+const TEST_FEATURES: &[&str] = &["faults", "planted"];
+
+/// Whoever has the feature `planted` has this crate, and nobody else.
+const PLANTED: &str = "innkeeper-planted";
 
 /// The arrows that are not in the table, and the crates that are in neither list.
 fn wrong(arrows: &Arrows) -> Vec<String> {
@@ -37,7 +47,7 @@ fn wrong(arrows: &Arrows) -> Vec<String> {
                     .filter(|to| !allowed.contains(&to.as_str()))
                     .map(|to| format!("{from} -> {to}")),
             ),
-            None if FREE.contains(&from.as_str()) => {}
+            None if from == BINARY || TESTS.contains(&from.as_str()) => {}
             None => wrong.push(format!("{from} is not in the table")),
         }
     }
@@ -53,16 +63,21 @@ fn workspace() -> Metadata {
         .unwrap()
 }
 
+fn short(name: &str) -> String {
+    name.strip_prefix("innkeeper-").unwrap_or(name).to_owned()
+}
+
 /// Our crates and what of ours each depends on, other than for its tests.
 fn arrows() -> Arrows {
     let metadata = workspace();
-    let short = |name: &str| name.strip_prefix("innkeeper-").unwrap_or(name).to_owned();
     let packages = metadata.workspace_packages();
     packages
         .iter()
         .map(|package| {
             let ours = package.dependencies.iter().filter(|dependency| {
-                dependency.path.is_some() && dependency.kind != DependencyKind::Development
+                dependency.path.is_some()
+                    && dependency.kind != DependencyKind::Development
+                    && !(dependency.optional && dependency.name == PLANTED)
             });
             (
                 short(package.name.as_str()),
@@ -76,7 +91,8 @@ fn arrows() -> Arrows {
 fn every_arrow_is_in_the_table() {
     let arrows = arrows();
     assert_eq!(wrong(&arrows), Vec::<String>::new());
-    for name in TABLE.iter().map(|(name, _)| name).chain(FREE) {
+    let named = TABLE.iter().map(|(name, _)| name).chain(TESTS).chain([&BINARY]);
+    for name in named {
         assert!(
             arrows.contains_key(*name),
             "the table names {name}, which is no crate"
@@ -94,28 +110,36 @@ fn an_arrow_that_is_not_in_the_table_is_found() {
     assert_eq!(wrong(&arrows), ["newcomer is not in the table", "room -> wire"]);
 }
 
-/// The fault switches are for tests: no crate has them by default, or asks for them otherwise than for its tests.
+/// Fault switches and planted bugs are for tests: no crate has them by default, or asks for them otherwise than for its tests.
 #[test]
-fn a_release_has_no_fault_switches() {
+fn a_release_has_no_features_for_tests() {
     let metadata = workspace();
     let mut asked_for_tests = 0;
     for package in metadata.workspace_packages() {
         let mut on: Vec<&str> = vec!["default"];
         while let Some(feature) = on.pop() {
-            assert_ne!(feature, "faults", "{} by default", package.name);
+            assert!(
+                !TEST_FEATURES.contains(&feature),
+                "{} has {feature} by default",
+                package.name
+            );
             let enabled = package.features.get(feature);
             on.extend(enabled.into_iter().flatten().map(String::as_str));
         }
+        let is_test = TESTS.contains(&short(package.name.as_str()).as_str());
         for dependency in &package.dependencies {
-            let asks = dependency.features.iter().any(|feature| feature == "faults");
-            match dependency.kind {
-                DependencyKind::Development => asked_for_tests += usize::from(asks),
-                _ => assert!(!asks, "{} of {}", package.name, dependency.name),
+            let for_tests = |feature: &String| TEST_FEATURES.contains(&feature.as_str());
+            let asks = dependency.features.iter().any(for_tests)
+                || dependency.name == PLANTED && !dependency.optional;
+            if is_test || dependency.kind == DependencyKind::Development {
+                asked_for_tests += usize::from(asks);
+            } else {
+                assert!(!asks, "{} of {}", package.name, dependency.name);
             }
         }
     }
     assert!(
         asked_for_tests > 0,
-        "the look at the manifests sees the switches at all"
+        "the look at the manifests sees those features at all"
     );
 }

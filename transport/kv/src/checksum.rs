@@ -7,6 +7,9 @@ use crate::TransferKey;
 /// Checksum of a block's bytes, seeded by the transfer and the block's position in the sequence: right data of
 /// another room, generation or position does not match.
 pub fn block_checksum(key: TransferKey, index: u32, bytes: &[u8]) -> u64 {
+    if planted!(ChecksumIgnored) {
+        return 0;
+    }
     let mut name = [0u8; 24];
     name[..8].copy_from_slice(&key.gateway.to_le_bytes());
     name[8..16].copy_from_slice(&key.seq.to_le_bytes());

@@ -10,6 +10,9 @@
 //! [`KvEvent::Withdrawn`]; a reader's blocks are pinned until no byte can land any more, told by
 //! [`KvEvent::ReadEnded`]. Neither depends on a message from the other side arriving.
 
+#[macro_use]
+mod planted;
+
 mod account;
 mod checksum;
 mod error;

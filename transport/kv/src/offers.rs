@@ -95,7 +95,7 @@ impl OfferTable {
         let entry = self
             .entries
             .get(&key)
-            .filter(|e| !e.withdrawn)
+            .filter(|e| !e.withdrawn || planted!(ReadWithoutLease))
             .ok_or(Refusal::NoSuchOffer)?;
         if entry.offer.capability != capability {
             return Err(Refusal::WrongCapability);
@@ -118,7 +118,8 @@ impl OfferTable {
 
     /// Counts one more send in flight. Returns false, and changes nothing, for a key that is not held.
     pub fn pin(&mut self, key: TransferKey) -> bool {
-        self.entries.get_mut(&key).map(|e| e.in_flight += 1).is_some()
+        let pins = if planted!(PinCountedTwice) { 2 } else { 1 };
+        self.entries.get_mut(&key).map(|e| e.in_flight += pins).is_some()
     }
 
     /// Counts one send as ended. True when that was the last of a withdrawn offer: its blocks may be reused, and the
@@ -156,6 +157,10 @@ impl OfferTable {
             Some(entry) if entry.in_flight > 0 => {
                 entry.withdrawn = true;
                 Withdrawal::Pending
+            }
+            Some(entry) if planted!(ReadWithoutLease) => {
+                entry.withdrawn = true;
+                Withdrawal::Done
             }
             _ => {
                 self.entries.remove(&key);

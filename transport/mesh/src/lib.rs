@@ -29,6 +29,9 @@
 /// package one set of features a build: so `cargo test --workspace` has them in every crate, the binary under test included.
 pub const FAULTS: bool = cfg!(feature = "faults");
 
+#[macro_use]
+mod planted;
+
 mod config;
 mod endpoint;
 #[cfg(feature = "faults")]

@@ -23,9 +23,15 @@ impl Host {
             if answer {
                 stay.expect_answer();
             }
+            if planted!(DoubleRelease) {
+                self.ledger.close(attempt);
+            }
             return;
         }
         self.wants.remove(&attempt);
+        if planted!(FreeOnAbort) {
+            self.stop_holders(attempt);
+        }
         let closed = self.ledger.close(attempt);
         if closed == Closed::Quarantined {
             self.stop_holders(attempt);
@@ -57,7 +63,12 @@ impl Host {
             return;
         };
         let kind = stay.kind();
-        if kind == StayPhase::Closing {
+        if kind == StayPhase::Closing && planted!(TimeoutFrees) {
+            for hold in self.ledger.holds(attempt).iter() {
+                self.ledger.release(attempt, hold);
+            }
+            self.settle(now, attempt);
+        } else if kind == StayPhase::Closing {
             stay.rearm(now + self.spec.limits.proof_retry);
             self.counters.proofs_overdue += 1;
             self.stop_holders(attempt);
@@ -69,6 +80,9 @@ impl Host {
 
     fn stop_holders(&mut self, attempt: Attempt) {
         for hold in self.ledger.holds(attempt).iter() {
+            if planted!(AbortKeepsComputing) && hold == Hold::Engine {
+                continue;
+            }
             self.commands.push_back(match hold {
                 Hold::Engine => HostCommand::StopEngine { attempt },
                 Hold::Read => HostCommand::CancelRead { attempt },

@@ -32,6 +32,7 @@ pub(super) fn judge(phase: StayPhase, message: &FromOwner) -> Verdict {
 
         (P::Reserved, M::Prefill(_) | M::Pull { .. }) => V::Act,
         (P::Prefilling | P::Published, M::Prefill(_)) => V::Duplicate,
+        (P::Pulling, M::Pull { .. }) if planted!(DuplicatePullReads) => V::Act,
         (P::Pulling | P::Decoding, M::Pull { .. }) => V::Duplicate,
         // A mixed worker's stay decodes without a pull, so this Prefill may be its own.
         (P::Decoding, M::Prefill(_)) => V::Duplicate,

@@ -24,6 +24,10 @@ impl Host {
     /// Only what opens a stay has an effect; all else is answered with the truth: nothing is here.
     fn on_owner_of_absent(&mut self, now: Time, attempt: Attempt, message: &FromOwner) {
         let was_here = self.ledger.is_stale(attempt);
+        let opens = matches!(message, FromOwner::Reserve(_) | FromOwner::Prefill(_));
+        if planted!(UnknownRoomIgnored) && !opens {
+            return self.count_absent(was_here);
+        }
         match message {
             FromOwner::Reserve(job) => self.open(now, attempt, job, StayPhase::Reserved),
             FromOwner::Prefill(job) => self.open(now, attempt, job, StayPhase::Prefilling),

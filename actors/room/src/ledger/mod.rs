@@ -104,6 +104,9 @@ impl Ledger {
         };
         self.leases.insert(attempt, lease);
         self.tombstones.remember(attempt);
+        if planted!(CachedBeforeComputed) {
+            self.complete(attempt, u32::MAX);
+        }
         Ok(Grant { blocks, cached })
     }
 
@@ -175,14 +178,15 @@ impl Ledger {
     /// Ends an attempt's right to its blocks. Blocks under a hold are quarantined until [`Ledger::release`] has
     /// brought every proof.
     pub fn close(&mut self, attempt: Attempt) -> Closed {
-        let Some(lease) = self.leases.get_mut(&attempt).filter(|lease| !lease.closed) else {
+        let is_open = |lease: &&mut Lease| !lease.closed || planted!(DoubleRelease);
+        let Some(lease) = self.leases.get_mut(&attempt).filter(is_open) else {
             return Closed::Unknown;
         };
         lease.closed = true;
-        let pinned = u32::from(!lease.holds.is_empty());
+        let pinned = u32::from(!lease.holds.is_empty() && !planted!(FreeOnAbort));
         for &id in lease.blocks.iter().rev() {
             self.blocks.change(id, |block| {
-                block.leases -= 1;
+                block.leases -= u32::from(!planted!(DoubleRelease) || block.leases > 0);
                 block.pins += pinned;
             });
         }

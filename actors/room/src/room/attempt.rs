@@ -47,7 +47,12 @@ impl Room {
                 state: LegState::Promised,
             });
         }
-        let deadline = Deadline::after(now, self.limits.reserve);
+        let waits_since = if planted!(QueueTimeIsFault) {
+            self.entered
+        } else {
+            now
+        };
+        let deadline = Deadline::after(waits_since, self.limits.reserve);
         self.enter(
             now,
             Phase::Reserving(Reserving {
@@ -123,7 +128,12 @@ impl Room {
     /// that is full is not asked in a circle.
     fn requeue(&mut self, now: Time, error: AttemptError) {
         self.close_current_legs(now);
-        self.generation = self.generation.next();
+        if !planted!(RetryReusesRoom) {
+            self.generation = self.generation.next();
+        }
+        if planted!(DeadlineRestarts) {
+            self.spec.deadline = now + (self.spec.deadline - self.born);
+        }
         let pause_until = (!error.is_fault()).then(|| now + self.next_pause());
         let deadline = self.next_credit_by(now, error);
         self.enter(

@@ -3,6 +3,7 @@
 use crate::command::{Command, Credit, Order};
 use crate::event::{Happening, Proof};
 use crate::id::{Attempt, Generation, NodeId};
+use crate::outcome::AttemptError;
 use crate::room::Room;
 use crate::room::leg::{Closing, LegState};
 use crate::time::Time;
@@ -51,11 +52,14 @@ impl Room {
             room: self.id,
             generation: leg.generation,
         };
-        self.outbox.command(Command::GiveBack {
-            attempt,
-            worker: leg.worker,
-            credit: Credit::All,
-        });
+        let leaks = planted!(CreditLeakedByPull) && self.last_error == Some(AttemptError::PullFailed);
+        if !leaks {
+            self.outbox.command(Command::GiveBack {
+                attempt,
+                worker: leg.worker,
+                credit: Credit::All,
+            });
+        }
         if let Some(by) = by {
             self.say(
                 now,
@@ -75,6 +79,9 @@ impl Room {
             let leg = &self.legs[index];
             match leg.state {
                 LegState::Promised => self.leg_returned(now, index, None),
+                LegState::Open if planted!(CloseForgotten) && index > 0 => {
+                    self.leg_returned(now, index, None);
+                }
                 LegState::Open => self.tell_to_return(index, Order::Close, now),
                 LegState::Closing(_) => {}
             }

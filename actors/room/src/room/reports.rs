@@ -14,6 +14,11 @@ use crate::time::Time;
 
 impl Room {
     pub(super) fn handle_report(&mut self, now: Time, worker: NodeId, of: Generation, report: Report) {
+        let of = if planted!(GenerationNotChecked) {
+            self.generation
+        } else {
+            of
+        };
         let Some(index) = self.leg_index(worker, of) else {
             return self.count_stale();
         };
@@ -27,6 +32,7 @@ impl Room {
     /// From a worker that was told to return its lease, only the proof counts.
     fn report_while_closing(&mut self, now: Time, index: usize, report: Report) {
         match report {
+            Report::Finished { finish, .. } if planted!(SuccessOverwritesAbort) => self.succeed_late(finish),
             Report::Closed => self.leg_returned(now, index, Some(Proof::Closed)),
             Report::NotHeld => self.leg_returned(now, index, Some(Proof::NotHeld)),
             Report::Held => {
@@ -35,6 +41,14 @@ impl Room {
                 }
             }
             _ => self.count_stale(),
+        }
+    }
+
+    /// Only a planted bug calls it.
+    fn succeed_late(&mut self, finish: Finish) {
+        if matches!(self.outcome, Some(Outcome::Aborted(_))) {
+            self.outcome = Some(Outcome::Completed(finish));
+            self.outbox.command(Command::Answer(Outcome::Completed(finish)));
         }
     }
 
@@ -122,6 +136,11 @@ impl Room {
         let deadline = Deadline::after(now, self.limits.pull);
         self.enter(now, Phase::Pulling(Pulling { deadline, route }), Why::Published);
         self.send(now, route.decode, Order::Pull { from: route.prefill });
+        if planted!(ReleasedBeforePulled)
+            && let Some(index) = self.leg_index(route.prefill, self.generation)
+        {
+            self.tell_to_return(index, Order::Release, now);
+        }
     }
 
     fn begin_decode(&mut self, now: Time, worker: NodeId, why: Why) {
@@ -185,6 +204,7 @@ impl Room {
         let Some(skip) = self.delivered.checked_sub(from) else {
             return Delivery::Gap;
         };
+        let skip = if planted!(RetryForgetsDelivered) { 0 } else { skip };
         let left = self.spec.max_new.saturating_sub(self.delivered);
         let take = count.saturating_sub(skip).min(left);
         if take == 0 {

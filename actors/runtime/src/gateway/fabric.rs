@@ -163,7 +163,7 @@ impl Fabric {
             let mut news = Vec::new();
             for key in asked {
                 match (worker.legs.get(&key), held.contains(&key)) {
-                    (Some(_), false) => {
+                    (Some(_), false) if !planted!(UnknownRoomIgnored) => {
                         worker.legs.remove(&key);
                         news.push((key, News::NotHeld));
                     }

@@ -146,11 +146,12 @@ impl SupervisorState {
                 gateway: self.shared.fabric.gateway(),
                 seq: self.next_room,
             };
-            self.next_room += 1;
+            self.next_room += u64::from(!planted!(SiblingsShareRoom));
             let room = Room::new(id, spec, &self.shared.limits, now);
             self.shared.board.opened(RoomView::new(&room, &job, now));
             rooms.push((id, room));
         }
+        self.next_room += u64::from(planted!(SiblingsShareRoom));
         let ids: Vec<(RoomId, usize)> = rooms
             .iter()
             .enumerate()

@@ -46,6 +46,9 @@ impl Watch {
 
     /// Arms or moves a request's deadline.
     pub(crate) fn arm(&self, request: RequestId, at: Time) {
+        if planted!(DeadlineInGuardedLoop) {
+            return;
+        }
         let is_earliest = self.with(|table| {
             let before = table.poll_timeout();
             table.arm(request, at);

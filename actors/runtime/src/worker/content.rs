@@ -119,7 +119,11 @@ impl Content {
         SequenceSpec {
             key: self.key,
             tokens,
-            prompt_tokens: self.work.prompt_tokens as usize,
+            prompt_tokens: if planted!(DeliveredBecomesPrompt) {
+                self.work.tokens.len()
+            } else {
+                self.work.prompt_tokens as usize
+            },
             computed,
             blocks: blocks.iter().map(|block| block.0).collect(),
             max_new,

@@ -94,6 +94,10 @@ impl State {
             HostCommand::CancelRead { attempt } => {
                 let reads = self.reads.iter().filter(|(_, reader)| **reader == attempt);
                 reads.for_each(|(id, _)| self.transfer.cancel(*id));
+                if planted!(CancelDropsRead) {
+                    self.reads.retain(|_, reader| *reader != attempt);
+                    return Some(read_failed(attempt));
+                }
                 None
             }
         }

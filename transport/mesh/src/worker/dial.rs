@@ -168,7 +168,10 @@ async fn greet(shared: &Shared, connection: &Connection) -> Result<Answer, DialE
 
 /// Runs the link to its end.
 async fn linked(shared: &Shared, address: SocketAddr, connection: Connection, answer: Answer) -> DownReason {
-    let Answer { send, recv, ack } = answer;
+    let Answer { send, recv, mut ack } = answer;
+    if planted!(EpochIgnored) {
+        ack.epoch = ack.node.bytes().fold(1, |name, byte| name << 8 | u64::from(byte));
+    }
     let new = NewLink {
         number: shared.last_number.fetch_add(1, Ordering::Relaxed) + 1,
         node: ack.node.clone(),

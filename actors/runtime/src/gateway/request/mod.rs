@@ -157,6 +157,9 @@ impl Actor for Request {
         message: RequestMessage,
         state: &mut RequestState,
     ) -> Result<(), ActorProcessingErr> {
+        if planted!(DeadlineInGuardedLoop) {
+            state.timeout();
+        }
         match message {
             RequestMessage::Wake => state.read_mail(),
             RequestMessage::Timeout => state.timeout(),

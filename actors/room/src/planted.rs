@@ -1,0 +1,17 @@
+//! Where a bug of the crate `planted` stands in this one: for tests that must find it.
+
+/// Whether this bug is planted: constantly `false` but in a build with the feature `planted`.
+#[cfg(feature = "planted")]
+macro_rules! planted {
+    ($bug:ident) => {
+        ::planted::is(::planted::Bug::$bug)
+    };
+}
+
+/// Whether this bug is planted: constantly `false` but in a build with the feature `planted`.
+#[cfg(not(feature = "planted"))]
+macro_rules! planted {
+    ($bug:ident) => {
+        false
+    };
+}
