@@ -29,6 +29,11 @@ model STATES="10000000":
 faults:
     cargo test -p innkeeper -p innkeeper-integration-tests --test it -- --nocapture --test-threads=1 cluster
 
+# Fuzzes one target, or `all` one after the other, for so many seconds each. Needs `rustup toolchain install nightly` and
+# `cargo install cargo-fuzz --locked`. Writes target/fuzz.json. (The tests replay the corpus with neither.)
+fuzz TARGET="all" SECONDS="600":
+    bash integration-tests/fuzz/run {{TARGET}} {{SECONDS}}
+
 # What the CPU device and a KV move between two processes can do, in numbers.
 bench:
     cargo run --release -p innkeeper-cpu --example throughput
