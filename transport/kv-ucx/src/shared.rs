@@ -150,5 +150,9 @@ pub(crate) struct StopGuard(pub(crate) Arc<Shared>);
 impl Drop for StopGuard {
     fn drop(&mut self) {
         self.0.stopped();
+        if std::thread::panicking() {
+            let why = "the UCX thread panicked".to_owned();
+            self.0.emit(KvEvent::Down { why });
+        }
     }
 }

@@ -19,6 +19,8 @@ pub enum Fault {
     HoldStart,
     /// It runs, but its end is not told before [`Faulty::release`]: its blocks stay pinned.
     HoldEnd,
+    /// It runs, and the thread that tells its end dies once it has told it.
+    Panic,
     /// It ends well, but one bit of the first block that landed is wrong.
     Corrupt,
     /// It asks with a capability that the source did not mint.
@@ -89,6 +91,12 @@ impl<T: KvTransfer> Faulty<T> {
         self.script.state().hold_withdrawn = hold;
     }
 
+    /// Tells that the transfer's thread has died, which it has not.
+    pub fn seem_down(&self) {
+        let why = "a test's fault".to_owned();
+        (self.script.sink)(KvEvent::Down { why });
+    }
+
     /// Starts the held reads and tells the held events, in the order they came, and holds withdrawals no longer.
     pub fn release(&self) {
         let (reads, events) = {
@@ -121,6 +129,7 @@ impl Script {
 
     /// Tells an event, or keeps it.
     fn pass(&self, event: KvEvent) {
+        let mut dies = false;
         let corrupt = {
             let mut state = self.state();
             let (hold, corrupt) = match &event {
@@ -128,8 +137,13 @@ impl Script {
                 KvEvent::ReadEnded { id, result } => match state.on_end.remove(id) {
                     Some((Fault::HoldEnd, _)) => (true, None),
                     Some((Fault::Corrupt, block)) if result.is_ok() => (false, Some(block)),
+                    Some((Fault::Panic, _)) => {
+                        dies = true;
+                        (false, None)
+                    }
                     _ => (false, None),
                 },
+                KvEvent::Down { .. } => (false, None),
             };
             if hold {
                 state.held_events.push(event);
@@ -141,6 +155,7 @@ impl Script {
             self.flip_bit(block);
         }
         (self.sink)(event);
+        assert!(!dies, "a test's fault");
     }
 
     fn flip_bit(&self, block: u32) {

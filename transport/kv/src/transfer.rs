@@ -68,6 +68,12 @@ pub enum KvEvent {
         /// Which offer.
         key: TransferKey,
     },
+    /// The transfer's own thread has died: nothing is accepted or answered any more. At most once, after the ends of all
+    /// that was open have been told. Its owner needs another transfer.
+    Down {
+        /// What it died of.
+        why: String,
+    },
 }
 
 /// Receives events, on a transfer's thread (in-process: also a reader's of the same hub) or inside the call that caused

@@ -104,7 +104,11 @@ impl Actor for Worker {
                     myself.stop(Some(why.to_string()));
                 }
             }
-            WorkerMessage::Kv(event) => state.kv_event(event),
+            WorkerMessage::Kv(event) => {
+                if let Err(why) = state.kv_event(event) {
+                    myself.stop(Some(why));
+                }
+            }
             WorkerMessage::Deadline => {
                 if let Err(why) = state.deadline() {
                     myself.stop(Some(why));

@@ -181,13 +181,13 @@ impl State {
         self.engine_input(event.key, EngineInput::Sampled { count, finish });
     }
 
-    /// An event of the transfer's.
-    pub(super) fn kv_event(&mut self, event: KvEvent) {
+    /// An event of the transfer's. `Err` when the transfer is gone: the worker cannot go on as this incarnation.
+    pub(super) fn kv_event(&mut self, event: KvEvent) -> Result<(), String> {
         let (attempt, event) = match event {
             KvEvent::Withdrawn { key } => (convert::attempt_of_transfer(key), TransferInput::Withdrawn),
             KvEvent::ReadEnded { id, result } => {
                 let Some(attempt) = self.reads.remove(&id) else {
-                    return;
+                    return Ok(());
                 };
                 let ok = result.is_ok();
                 match result {
@@ -202,8 +202,13 @@ impl State {
                 }
                 (attempt, TransferInput::ReadEnded { ok })
             }
+            KvEvent::Down { why } => {
+                error!(worker = self.name, %why, "the KV transfer is down");
+                return Err(format!("its KV transfer is down: {why}"));
+            }
         };
         self.feed(HostInput::Transfer { attempt, event });
+        Ok(())
     }
 
     /// Takes no new rooms from now on. Its gateways hear so at once, and send none.

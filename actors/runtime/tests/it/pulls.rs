@@ -62,3 +62,16 @@ async fn the_worker_panics_over_a_pull() {
     cluster.quiesce().await;
     assert_eq!(cluster.workers[1].incarnations(), 2);
 }
+
+/// A worker whose transfer has died is built anew, with another one, and pulls again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transfer_that_dies_costs_its_incarnation() {
+    let cluster = Cluster::start(Setup::pair()).await;
+    let wanted = job(1, 21, 40);
+    let mut answer = cluster.submit(wanted.clone()).await;
+    cluster.workers[1].transfer().seem_down();
+    let tokens = expected(&cluster.setup.mock, &wanted, 0);
+    assert_eq!(finish(&mut answer).await, [completed(tokens)], "INV-06");
+    cluster.quiesce().await;
+    assert_eq!(cluster.workers[1].incarnations(), 2);
+}

@@ -56,8 +56,13 @@ enum ReadFault {
     Fail,
     HoldStart,
     HoldEnd,
+    Panic,
     WrongCapability,
     StaleGeneration,
+    /// Not a read's: no withdrawal of an offer of this process is told, as if sends were in flight.
+    HoldWithdrawn,
+    /// Those to come are not hit; what is held stays.
+    LaterPass,
     /// What is held goes on, and no fault is left.
     Pass,
 }
@@ -154,11 +159,14 @@ fn apply(change: &Change) -> Result<()> {
             ))),
             ReadFault::HoldStart => Some(kv::Fault::HoldStart),
             ReadFault::HoldEnd => Some(kv::Fault::HoldEnd),
+            ReadFault::Panic => Some(kv::Fault::Panic),
             ReadFault::WrongCapability => Some(kv::Fault::WrongCapability),
             ReadFault::StaleGeneration => Some(kv::Fault::StaleGeneration),
-            ReadFault::Pass => None,
+            ReadFault::HoldWithdrawn | ReadFault::LaterPass | ReadFault::Pass => None,
         };
         match (fault, wanted.nth) {
+            (None, _) if matches!(wanted.does, ReadFault::HoldWithdrawn) => reads.hold_withdrawn(true),
+            (None, _) if matches!(wanted.does, ReadFault::LaterPass) => reads.on_every(None),
             (None, _) => {
                 reads.on_every(None);
                 reads.release();

@@ -1,14 +1,20 @@
 //! Processes die, stop, withdraw and cancel in mid-transfer. Everything ends, and no foreign byte is ever taken for
 //! good.
 
-use std::{thread, time::Duration};
+use std::{
+    sync::{Arc, mpsc::sync_channel},
+    thread,
+    time::{Duration, Instant},
+};
 
-use kv::{BlockIndex, KvTransfer, ReadError};
+use kv::{BlockIndex, EventSink, Fault, Faulty, KvError, KvEvent, KvTransfer, Read, ReadError, ReadId};
+use kv_ucx::{UcxConfig, UcxTransfer};
 use rustix::process::Signal;
 
 use crate::{
+    memory::FastMemory,
     peer::Peer,
-    side::{NO_PROGRESS_MS, Side, alone},
+    side::{CAPABILITY, HANG, NO_PROGRESS_MS, Side, alone, key, ucx},
 };
 
 const BLOCKS: u32 = 512;
@@ -237,6 +243,44 @@ fn after_a_cancellation_has_ended_no_byte_lands() {
     check_cancelled_midway("shm");
 }
 
+/// Its thread dies as it tells the end of a read: the owner hears of every other end, and then of the death.
+#[test]
+fn a_thread_that_dies_is_told() {
+    let (tell, told) = sync_channel(64);
+    let memory = Arc::new(FastMemory::new(8, 4096));
+    let sink: EventSink = Arc::new(move |event| tell.send(event).unwrap());
+    let config = UcxConfig::default();
+    let made = Faulty::new(memory.clone(), sink, |sink| {
+        UcxTransfer::start(ucx(), config, memory.clone(), sink)
+    });
+    let transfer = made.unwrap();
+    let mut peer = Peer::start("tcp", 8, 4096);
+    peer.offer(1, &[0, 1]);
+    transfer.on_read(0, Fault::Panic);
+    let read = |id, into| Read {
+        id: ReadId(id),
+        key: key(1),
+        capability: CAPABILITY,
+        source: peer.address.clone(),
+        from: 0,
+        into: vec![into],
+    };
+    transfer.read(read(1, 0)).unwrap();
+    // Accepted or not: nobody may be left waiting.
+    let second = transfer.read(read(2, 1));
+    let mut ended = Vec::new();
+    loop {
+        match told.recv_timeout(HANG).expect("the death is told") {
+            KvEvent::ReadEnded { id, .. } => ended.push(id.0),
+            KvEvent::Withdrawn { .. } => {}
+            KvEvent::Down { .. } => break,
+        }
+    }
+    ended.sort_unstable();
+    assert_eq!(ended, if second.is_ok() { vec![1, 2] } else { vec![1] });
+    assert_eq!(transfer.read(read(3, 2)), Err(KvError::Stopped));
+}
+
 fn check_cancels(tls: &str, reads: u32) {
     let side = Side::new(tls, 64, 4096);
     let mut peer = Peer::start(tls, 64, 4096);
@@ -263,6 +307,51 @@ fn check_cancels(tls: &str, reads: u32) {
     peer.settle();
     side.arrives(&peer.address, 1, &blocks);
     side.check(1, &blocks, &blocks);
+}
+
+/// Each read is cancelled at another moment of it: from before it is asked for to after it has come.
+fn check_cancels_at_offsets(tls: &str, reads: u32) {
+    let side = Side::new(tls, 64, 4096);
+    let mut peer = Peer::start(tls, 64, 4096);
+    let blocks: Vec<_> = (0..64).collect();
+    peer.offer(1, &blocks);
+    // The first one connects.
+    side.arrives(&peer.address, 1, &blocks);
+    let started = Instant::now();
+    side.arrives(&peer.address, 1, &blocks);
+    let takes = started.elapsed();
+    let open = |pid: u32| std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    let pids = [std::process::id(), peer.pid()];
+    let before = pids.map(open);
+    let (mut cancelled, mut came) = (0, 0);
+    for i in 0..reads {
+        let id = side.start(&peer.address, 1, 0, &blocks);
+        // Steps of a large odd number: all moments, in no order.
+        let until = Instant::now() + takes.mul_f64(f64::from(i * 7_919 % 1_201) / 1_000.0);
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        side.transfer.cancel(id);
+        match side.end(id) {
+            Ok(_) => came += 1,
+            Err(ReadError::Cancelled) => cancelled += 1,
+            Err(other) => panic!("{tls}: {other}"),
+        }
+    }
+    println!("{tls}: of {reads} reads of {takes:?}, {cancelled} were cancelled and {came} had come");
+    assert!(cancelled > 0, "no cancellation came in time");
+    side.settle();
+    peer.settle();
+    assert_eq!(pids.map(open), before, "descriptors of both processes");
+    side.arrives(&peer.address, 1, &blocks);
+    side.check(1, &blocks, &blocks);
+}
+
+#[test]
+fn ten_thousand_reads_cancelled_at_any_moment_leave_nothing_behind() {
+    let _alone = alone();
+    check_cancels_at_offsets("tcp", 5_000);
+    check_cancels_at_offsets("shm", 5_000);
 }
 
 #[test]

@@ -96,6 +96,11 @@ impl Peer {
         self.expect("reading");
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until the other process has nothing open.
     pub(crate) fn settle(&mut self) {
         self.tell("settle", 0, "");

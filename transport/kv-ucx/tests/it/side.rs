@@ -79,6 +79,7 @@ impl Side {
                     assert!(told.ended.insert(id, result).is_none(), "{id} ended twice");
                 }
                 KvEvent::Withdrawn { key } => *told.withdrawn.entry(key).or_default() += 1,
+                KvEvent::Down { why } => panic!("{why}"),
             }
             note.1.notify_all();
         });
