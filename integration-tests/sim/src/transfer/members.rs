@@ -115,6 +115,16 @@ impl World {
         self.dead(id, Death::Crash);
     }
 
+    /// Its thread dies: as its orderly end, and its owner is told that it is down.
+    pub(super) fn break_down(&mut self, id: MemberId) {
+        let Some(sink) = self.members.get(&id).map(|member| member.sink.clone()) else {
+            return;
+        };
+        self.leave(id);
+        let why = "a simulated panic of its thread".into();
+        self.tell(&sink, KvEvent::Down { why });
+    }
+
     /// The end without a word: nothing is told, and its memory is never touched again.
     pub(super) fn kill(&mut self, id: MemberId, death: Death) {
         if self.members.remove(&id).is_some() {

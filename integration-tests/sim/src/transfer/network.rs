@@ -56,6 +56,12 @@ impl Network {
         self.with(|world| world.kill_at(place, death));
     }
 
+    /// The transfer thread of whoever lives at `place` dies: all that was open ends, its owner is told [`kv::KvEvent::Down`],
+    /// and nothing is accepted any more.
+    pub fn break_down(&self, place: Place) {
+        self.with(|world| world.break_down_at(place));
+    }
+
     /// Whoever lives at `place` neither answers nor takes anything in until it is thawed. What it had posted may land.
     pub fn freeze(&self, place: Place) {
         self.with(|world| world.freeze(place, true));

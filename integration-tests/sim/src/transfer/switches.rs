@@ -35,15 +35,20 @@ impl World {
     }
 
     pub(super) fn kill_at(&mut self, place: Place, death: Death) {
-        let here: Vec<MemberId> = self
-            .members
-            .keys()
-            .filter(|id| id.place == place)
-            .copied()
-            .collect();
-        for id in here {
+        for id in self.living_at(place) {
             self.kill(id, death);
         }
+    }
+
+    pub(super) fn break_down_at(&mut self, place: Place) {
+        for id in self.living_at(place) {
+            self.break_down(id);
+        }
+    }
+
+    fn living_at(&self, place: Place) -> Vec<MemberId> {
+        let living = self.members.keys().copied();
+        living.filter(|id| id.place == place).collect()
     }
 
     pub(super) fn script(&mut self, place: Place, nth: u64, fault: Fault) {

@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use kv::{KvError, KvTransfer, ReadError};
+use kv::{KvError, KvEvent, KvTransfer, ReadError};
 
 use super::super::Death;
 use super::side::{BLOCK_BYTES, LONG, Pair, READER, SOURCE, Side, key, pass};
@@ -196,4 +196,27 @@ async fn an_end_in_order_tells_all_it_owes() {
     assert!(source.withdrawn(key(1)).is_some());
     assert_eq!((network.in_flight(), told.told().len()), (0, 0));
     drop((source, memory));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_that_dies_tells_all_it_owes_and_then_that_it_is_down() {
+    for place in [SOURCE, READER] {
+        let pair = Pair::new(1);
+        pair.start(24, 4).await;
+        pair.source.transfer.withdraw(key(1));
+        pair.network.break_down(place);
+        let broken = if place == SOURCE {
+            &pair.source
+        } else {
+            &pair.reader
+        };
+        assert_eq!(broken.told().len(), 2);
+        assert!(matches!(broken.told()[1].1, KvEvent::Down { .. }));
+        let again = pair.read(2, 1, 1);
+        assert!(matches!(broken.transfer.read(again), Err(KvError::Stopped)));
+        tokio::time::sleep(LONG).await;
+        assert!(pair.source.withdrawn(key(1)).is_some());
+        assert!(pair.reader.end(1).unwrap().1.is_err());
+        pair.check_clean();
+    }
 }

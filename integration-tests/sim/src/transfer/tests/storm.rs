@@ -77,27 +77,21 @@ impl Owner {
         let told = self.side.told();
         for (_, event) in told.into_iter().skip(self.heard) {
             self.heard += 1;
-            match event {
-                KvEvent::Withdrawn { key } => {
-                    let at = self.leaving.iter().position(|(left, _)| *left == key).unwrap();
-                    let (_, blocks) = self.leaving.swap_remove(at);
-                    self.give(blocks);
+            if let KvEvent::Withdrawn { key } = event {
+                let at = self.leaving.iter().position(|(left, _)| *left == key).unwrap();
+                let (_, blocks) = self.leaving.swap_remove(at);
+                self.give(blocks);
+            } else if let KvEvent::ReadEnded { id, result } = event {
+                let is_it = |(read, _): &(u64, Vec<u32>)| ReadId(*read) == id;
+                let at = self.reads.iter().position(is_it).unwrap();
+                let (_, blocks) = self.reads.swap_remove(at);
+                if result.is_ok() {
+                    self.well += 1;
+                    let whole = blocks.iter().all(|block| !self.side.holds(*block, FREE));
+                    assert!(whole, "a read that ended well brought nothing");
                 }
-                KvEvent::ReadEnded { id, result } => {
-                    let at = self
-                        .reads
-                        .iter()
-                        .position(|(read, _)| ReadId(*read) == id)
-                        .unwrap();
-                    let (_, blocks) = self.reads.swap_remove(at);
-                    if result.is_ok() {
-                        self.well += 1;
-                        let whole = blocks.iter().all(|block| !self.side.holds(*block, FREE));
-                        assert!(whole, "a read that ended well brought nothing");
-                    }
-                    self.ended += 1;
-                    self.give(blocks);
-                }
+                self.ended += 1;
+                self.give(blocks);
             }
         }
     }
