@@ -7,7 +7,7 @@ use rand::Rng;
 use tokio::time::Instant;
 
 use super::{
-    faults::{DUPLICATE_BYTES, LATE_BYTES, SLOW_CLOSE},
+    faults::{DUPLICATE_BYTES, Faults, LATE_BYTES, SLOW_CLOSE},
     flow::{Answer, Flow, FlowId},
     members::MemberId,
     queue::What,
@@ -26,13 +26,14 @@ impl World {
         let Some(flow) = self.flows.get_mut(&id) else {
             return false;
         };
-        let reader = flow.reader;
+        let (reader, source) = (flow.reader, flow.source);
         let Some(reading) = flow.accepting() else {
             return false;
         };
         reading.failed = Some(why);
-        let takes = self.draw_close(reader);
-        self.draw_strays(id, reader, takes);
+        let faults = self.faults_between(reader, source);
+        let takes = self.draw_close(reader, faults);
+        self.draw_strays(id, reader, faults, takes);
         self.queue.push(self.now + takes, id, What::ReadClosed);
         true
     }
@@ -53,13 +54,12 @@ impl World {
     }
 
     /// How long a forced close of this member's takes.
-    fn draw_close(&mut self, member: MemberId) -> Duration {
-        let slow_close = self.faults_of(member.place).slow_close;
+    fn draw_close(&mut self, member: MemberId, faults: Faults) -> Duration {
         let Some(member) = self.members.get_mut(&member) else {
             return self.config.close;
         };
         let (slow, share) = (
-            member.rng.random::<f64>() < slow_close,
+            member.rng.random::<f64>() < faults.slow_close,
             member.rng.random::<f64>(),
         );
         let most = match slow {
@@ -73,12 +73,11 @@ impl World {
     }
 
     /// Lets bytes land where they still may.
-    fn draw_strays(&mut self, id: FlowId, reader: MemberId, within: Duration) {
-        let late_bytes = self.faults_of(reader.place).late_bytes;
+    fn draw_strays(&mut self, id: FlowId, reader: MemberId, faults: Faults, within: Duration) {
         let (Some(flow), Some(member)) = (self.flows.get(&id), self.members.get_mut(&reader)) else {
             return;
         };
-        let strikes = member.rng.random::<f64>() < late_bytes;
+        let strikes = member.rng.random::<f64>() < faults.late_bytes;
         let copies = member.rng.random_range(1..=3);
         if !strikes {
             return;
@@ -154,13 +153,14 @@ impl World {
         let Some(flow) = self.flows.get_mut(&id) else {
             return;
         };
-        let source = flow.source;
+        let (reader, source) = (flow.reader, flow.source);
         let Some(serving) = flow.serving().filter(|serving| !serving.closing) else {
             return;
         };
         serving.closing = true;
         serving.to_send.clear();
-        let takes = self.draw_close(source);
+        let faults = self.faults_between(reader, source);
+        let takes = self.draw_close(source, faults);
         self.queue.push(self.now + takes, id, What::AnswerClosed);
     }
 

@@ -98,12 +98,13 @@ impl Network {
         });
     }
 
-    /// What may go wrong with reads by whoever lives at `place`, now and later.
+    /// What may go wrong with reads by whoever lives at `place`, now and later, and with reads from it by those who have no
+    /// faults of their own. With [`Faults::NONE`] it has none of its own any more.
     pub fn set_faults(&self, place: Place, faults: Faults) {
-        self.with(|world| world.faults.insert(place, faults));
+        self.with(|world| world.set_faults(place, faults));
     }
 
-    /// What may go wrong at every place that has no faults of its own.
+    /// What may go wrong where neither place has faults of its own.
     pub fn set_default_faults(&self, faults: Faults) {
         self.with(|world| world.default_faults = faults);
     }

@@ -32,7 +32,7 @@ impl World {
             failed: None,
             pins: Pins::over(memory.as_ref(), &read.into, &mut self.scratch),
         };
-        let fault = self.plan(reader);
+        let fault = self.plan(reader, source);
         let flow = Flow {
             reader,
             source,
@@ -50,7 +50,7 @@ impl World {
     }
 
     /// What a new read meets: what a script says, or chance.
-    fn plan(&mut self, reader: MemberId) -> Option<Fault> {
+    fn plan(&mut self, reader: MemberId, source: MemberId) -> Option<Fault> {
         let seen = self.reads_seen.entry(reader.place).or_default();
         let nth = *seen;
         *seen += 1;
@@ -58,7 +58,7 @@ impl World {
             .scripts
             .get_mut(&reader.place)
             .and_then(|script| script.remove(&nth));
-        let faults = self.faults_of(reader.place);
+        let faults = self.faults_between(reader, source);
         let drawn = self
             .members
             .get_mut(&reader)

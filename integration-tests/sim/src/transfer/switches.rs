@@ -51,6 +51,13 @@ impl World {
         living.filter(|id| id.place == place).collect()
     }
 
+    pub(super) fn set_faults(&mut self, place: Place, faults: Faults) {
+        match faults == Faults::NONE {
+            true => self.faults.remove(&place),
+            false => self.faults.insert(place, faults),
+        };
+    }
+
     pub(super) fn script(&mut self, place: Place, nth: u64, fault: Fault) {
         let seen = self.reads_seen.get(&place).copied().unwrap_or_default();
         self.scripts.entry(place).or_default().insert(seen + nth, fault);

@@ -103,6 +103,7 @@ impl World {
 
     /// A fault has struck.
     pub(super) fn count(&mut self, fault: &'static str) {
+        tracing::debug!(fault, "strikes");
         *self.counts.entry(fault).or_default() += 1;
     }
 
@@ -169,9 +170,10 @@ impl World {
         }
     }
 
-    /// The faults of a place.
-    pub(super) fn faults_of(&self, place: Place) -> Faults {
-        self.faults.get(&place).copied().unwrap_or(self.default_faults)
+    /// What may go wrong between two places: what the reader's says, or else the source's.
+    pub(super) fn faults_between(&self, reader: MemberId, source: MemberId) -> Faults {
+        let own = |member: MemberId| self.faults.get(&member.place).copied();
+        own(reader).or_else(|| own(source)).unwrap_or(self.default_faults)
     }
 
     /// The endpoint between a read's two ends.

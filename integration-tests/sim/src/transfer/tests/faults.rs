@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use kv::{KvTransfer, ReadError, ReadStats, Refusal};
 
-use super::super::Fault;
-use super::side::{LONG, Pair, READER, key, pass};
+use super::super::{Fault, Faults, Place};
+use super::side::{LONG, Pair, READER, SOURCE, key, pass};
 
 type End = Result<ReadStats, ReadError>;
 
@@ -141,4 +141,29 @@ async fn the_kth_read_fails_and_no_other() {
         assert_eq!(pair.reader.end(id).unwrap().1.is_err(), id == 2, "read {id}");
     }
     pair.check_clean();
+}
+
+/// Whether a read fails where these places always fail, in turn set and unset.
+async fn check_places(set: &[Place], unset: &[Place], fails: bool) {
+    let pair = Pair::new(1);
+    let always = Faults {
+        fail: 1.0,
+        ..Faults::NONE
+    };
+    set.iter()
+        .for_each(|&place| pair.network.set_faults(place, always));
+    unset
+        .iter()
+        .for_each(|&place| pair.network.set_faults(place, Faults::NONE));
+    pair.start(4, 1_000).await;
+    assert_eq!(pair.reader.end(1).unwrap().1.is_err(), fails, "{set:?} {unset:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_of_either_place_strike() {
+    check_places(&[READER], &[], true).await;
+    check_places(&[SOURCE], &[], true).await;
+    check_places(&[SOURCE], &[READER], true).await;
+    check_places(&[SOURCE, READER], &[SOURCE, READER], false).await;
+    check_places(&[Place(9)], &[], false).await;
 }
