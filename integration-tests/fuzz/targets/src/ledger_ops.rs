@@ -1,6 +1,6 @@
 //! Lists of operations on a worker's ledger, against a model that knows who may touch what, and what is in every block.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use room::{Ask, Attempt, BlockHash, BlockId, Closed, Generation, Hold, Ledger, NodeId, Refusal, RoomId};
 
@@ -19,6 +19,8 @@ pub fn ledger_ops(data: &[u8]) {
         ledger: Ledger::new(blocks, 1 + usize::from(*rooms) % 8),
         leases: BTreeMap::new(),
         contents: BTreeMap::new(),
+        newest: VecDeque::new(),
+        rooms: 1 + usize::from(*rooms) % 8,
     };
     for op in ops.chunks_exact(4).take(1_000) {
         model.run([op[0], op[1], op[2], op[3]]);
@@ -42,6 +44,9 @@ struct Model {
     leases: BTreeMap<Attempt, Lease>,
     /// What is in the blocks that were completed, until they are given to be written.
     contents: BTreeMap<BlockId, BlockHash>,
+    /// The newest generation of each of the last `rooms` rooms, in the order in which these first came.
+    newest: VecDeque<Attempt>,
+    rooms: usize,
 }
 
 fn attempt(byte: u8) -> Attempt {
@@ -88,11 +93,8 @@ impl Model {
         let known = u128::from(blocks).saturating_sub(u128::from(b >> 6));
         let hashes: Vec<_> = (0..known).map(|at| BlockHash(text * 100 + at)).collect();
         let before = self.ledger.occupancy();
-        let stale = self.ledger.is_stale(about);
-        assert!(
-            stale || !self.leases.contains_key(&about),
-            "INV-07: {about} is here"
-        );
+        let stale = self.is_stale(about);
+        assert_eq!(self.ledger.is_stale(about), stale, "INV-07: {about}");
         let asked = Ask {
             blocks,
             shareable,
@@ -108,6 +110,7 @@ impl Model {
             }
         };
         assert!(!stale, "INV-07: {about} was here");
+        self.remember(about);
         assert_eq!(grant.blocks.len(), blocks as usize);
         assert!(grant.cached <= shareable.min(blocks));
         let (shared, fresh) = grant.blocks.split_at(grant.cached as usize);
@@ -127,6 +130,21 @@ impl Model {
             open: true,
         };
         self.leases.insert(about, lease);
+    }
+
+    fn is_stale(&self, about: Attempt) -> bool {
+        let outdates = |seen: &Attempt| seen.room == about.room && seen.generation >= about.generation;
+        self.leases.contains_key(&about) || self.newest.iter().any(outdates)
+    }
+
+    fn remember(&mut self, about: Attempt) {
+        if let Some(seen) = self.newest.iter_mut().find(|seen| seen.room == about.room) {
+            return *seen = about;
+        }
+        if self.newest.len() == self.rooms {
+            self.newest.pop_front();
+        }
+        self.newest.push_back(about);
     }
 
     fn grow(&mut self, about: Attempt, n: u32) {
