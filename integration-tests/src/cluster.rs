@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -138,6 +139,18 @@ impl Cluster {
     pub fn behind(&mut self, name: &str, words: &[&str]) {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         self.prefixes.insert(name.to_owned(), words);
+    }
+
+    /// A folder that goes with the cluster.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Its cache: the model, and the development authority in `dev-ca`.
+    #[must_use]
+    pub fn cache(&self) -> PathBuf {
+        prepare::cache_of(self.folder())
     }
 
     /// Where a process has its fault door.

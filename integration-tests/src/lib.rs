@@ -7,11 +7,13 @@
 
 mod admin;
 mod cluster;
+mod h2;
 mod http;
 pub mod matrix;
 mod netns;
 mod ports;
 mod prepare;
+mod proc;
 mod process;
 mod proxy;
 mod stream;

@@ -58,9 +58,14 @@ fn shared_cache() -> &'static Path {
     })
 }
 
+/// The cache folder in `folder`.
+pub(crate) fn cache_of(folder: &Path) -> PathBuf {
+    folder.join("cache")
+}
+
 /// A cache folder in `folder` with certificates and run files of its own, but the user's model and UCX.
 pub(crate) fn cache_in(folder: &Path) -> PathBuf {
-    let cache = folder.join("cache");
+    let cache = cache_of(folder);
     std::fs::create_dir(&cache).expect("a folder");
     for part in ["models", "ucx"] {
         let shared = shared_cache().join(part);

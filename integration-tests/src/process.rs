@@ -60,6 +60,12 @@ impl Process {
         &self.name
     }
 
+    /// What the system calls it.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal.
     ///
     /// # Panics

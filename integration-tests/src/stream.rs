@@ -71,6 +71,12 @@ impl Stream {
         })
     }
 
+    /// `Retry-After`, if its head has one.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<String> {
+        self.response.retry_after.clone()
+    }
+
     /// Reads on until there are so many tokens, or the answer is over.
     ///
     /// # Errors

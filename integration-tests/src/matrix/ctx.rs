@@ -92,6 +92,30 @@ impl Ctx {
         undisturbed
     }
 
+    /// Starts a worker that was killed anew, under its name, and waits until nobody is missing.
+    pub async fn again(&mut self, worker: &str) {
+        let role = worker.split('-').next().unwrap_or_default();
+        self.cluster.start_worker(role, worker, &[]);
+        self.cluster.ready(self.workers).await;
+    }
+
+    /// The one outcome of a room, as soon as it has it.
+    pub async fn outcome(&self, room: &str) -> String {
+        let settled = || async {
+            let (open, ended) = (self.cluster.rooms().await, self.cluster.rooms_ended().await);
+            let mut all = open.into_iter().chain(ended);
+            all.find(|view| view.room == room)?.outcome
+        };
+        self.cluster.until("a room has its outcome", settled).await.0
+    }
+
+    /// Steps that the engine of a worker has begun.
+    pub async fn steps(&self, worker: &str) -> u64 {
+        self.cluster.hits(worker).await["steps"]
+            .as_u64()
+            .unwrap_or_default()
+    }
+
     /// The sum of a metric's samples whose labels contain `label`.
     pub async fn metric(&self, family: &str, label: &str) -> f64 {
         self.cluster.metrics().await.sum(family, label)

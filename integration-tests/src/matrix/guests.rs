@@ -45,20 +45,39 @@ impl Guests {
         panic!("nobody is sent to {worker}");
     }
 
+    /// What they hear, to the end.
+    pub(crate) async fn hear(self) -> Heard {
+        let mut heard = Heard::default();
+        for (request, guest) in self.all {
+            heard.answers.push(guest.leaves().await);
+            heard.requests.push(request);
+        }
+        heard
+    }
+
     /// Their answers, which are whole and have the tokens of the undisturbed ones.
     pub(crate) async fn leave(self, ctx: &mut Ctx) -> Vec<Answer> {
-        let mut answers = Vec::new();
-        let mut requests = Vec::new();
-        for (request, guest) in self.all {
-            answers.push(guest.leaves().await);
-            requests.push(request);
-        }
+        let heard = self.hear().await;
+        heard.check(ctx).await;
+        heard.answers
+    }
+}
+
+/// Requests and their answers.
+#[derive(Default)]
+pub(crate) struct Heard {
+    requests: Vec<Value>,
+    pub(crate) answers: Vec<Answer>,
+}
+
+impl Heard {
+    /// They are whole, and have the tokens of undisturbed ones.
+    pub(crate) async fn check(&self, ctx: &mut Ctx) {
         slowly(ctx, 0).await;
-        for (request, answer) in requests.iter().zip(&answers) {
+        for (request, answer) in self.requests.iter().zip(&self.answers) {
             let expected = ctx.reference(request).await;
             same(&expected, answer);
         }
-        answers
     }
 }
 
@@ -77,7 +96,12 @@ fn decodes_at(rooms: &[Room], worker: &str) -> bool {
 
 /// Steps of decode take so much longer, at whoever runs.
 pub(crate) async fn slowly(ctx: &Ctx, step_ms: u64) {
-    for name in ctx.cluster.names().iter().filter(|name| name.starts_with("decode")) {
+    for name in ctx
+        .cluster
+        .names()
+        .iter()
+        .filter(|name| name.starts_with("decode"))
+    {
         ctx.fault(name, json!({ "engine": { "step_ms": step_ms } })).await;
     }
 }

@@ -10,6 +10,7 @@
 mod cell;
 mod ctx;
 mod guests;
+mod intruder;
 mod invariants;
 mod load;
 mod phases;
@@ -17,6 +18,7 @@ mod report;
 mod rows;
 mod runner;
 mod setup;
+mod streams;
 mod worlds;
 
 pub use cell::{Bound, Cell, Measured, Run};

@@ -37,13 +37,25 @@ pub(crate) async fn apart(prefill: usize, decode: usize, sets: &[&str]) -> Ctx {
 /// Two of each role, over TCP.
 pub(crate) static TWO: Setup = Setup {
     name: "2 prefill, 2 decode, tcp",
-    start: || Box::pin(apart(2, 2, &["ucx.tls=tcp", "worker.chunk_tokens=32"])),
+    start: || {
+        Box::pin(apart(
+            2,
+            2,
+            &["ucx.tls=tcp", "worker.chunk_tokens=32", "limits.queue_ms=30000"],
+        ))
+    },
 };
 
 /// Two of each role, over shared memory.
 pub(crate) static TWO_SHM: Setup = Setup {
     name: "2 prefill, 2 decode, shm",
-    start: || Box::pin(apart(2, 2, &["ucx.tls=shm", "worker.chunk_tokens=32"])),
+    start: || {
+        Box::pin(apart(
+            2,
+            2,
+            &["ucx.tls=shm", "worker.chunk_tokens=32", "limits.queue_ms=30000"],
+        ))
+    },
 };
 
 /// One of each role, over TCP, with few slots and a pool of one context and a little.
@@ -57,8 +69,23 @@ pub(crate) static SMALL: Setup = Setup {
                 "ucx.tls=tcp",
                 "worker.chunk_tokens=32",
                 "worker.slots=2",
+                "limits.queue_ms=3000",
                 "worker.pool_mib=362",
             ],
         ))
+    },
+};
+
+/// One of each role, over TCP, with a pool that two long answers grow out of.
+pub(crate) static GROWING: Setup = Setup {
+    name: "1 prefill, 1 decode, least pool, tcp",
+    start: || {
+        let sets = [
+            "ucx.tls=tcp",
+            "worker.pool_mib=362",
+            "limits.queue_ms=60000",
+            "limits.decode_stall_ms=10000",
+        ];
+        Box::pin(async move { apart(1, 1, &sets).await })
     },
 };

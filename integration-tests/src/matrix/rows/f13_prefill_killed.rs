@@ -62,7 +62,7 @@ async fn killed(ctx: &mut Ctx, phase: Phase) -> Measured {
     let answer = held.guest.leaves().await;
     let client = ctx.since();
     let back = ctx.back(ctx.workers - 1).await;
-    again(ctx, &victim).await;
+    ctx.again(&victim).await;
     let expected = ctx.reference(&request).await;
     same(&expected, &answer);
     Measured::new(client, back)
@@ -83,7 +83,7 @@ async fn decode_unaffected(ctx: &mut Ctx) -> Measured {
         room.generation, held.room.generation,
         "it did not need another attempt"
     );
-    again(ctx, "prefill-0").await;
+    ctx.again("prefill-0").await;
     let expected = ctx.reference(&request).await;
     same(&expected, &answer);
     Measured::new(client, back)
@@ -98,13 +98,6 @@ async fn none_left(ctx: &mut Ctx) -> Measured {
     let client = ctx.since();
     failed(&answer, 503);
     let back = ctx.back(ctx.workers - 1).await;
-    again(ctx, "prefill-0").await;
+    ctx.again("prefill-0").await;
     Measured::new(client, back).note(json!(answer.status).to_string())
-}
-
-/// The one that was killed is started anew.
-async fn again(ctx: &mut Ctx, victim: &str) {
-    let role = victim.split('-').next().unwrap();
-    ctx.cluster.start_worker(role, victim, &[]);
-    ctx.cluster.ready(ctx.workers).await;
 }

@@ -39,7 +39,9 @@ async fn cut(ctx: &mut Ctx) -> Measured {
     assert!(!matches!(&heard, Ok(answer) if answer.done), "{heard:?}");
     let aborted = || async {
         let ended = ctx.cluster.rooms_ended().await;
-        let last = ended.iter().find(|room| room.outcome.as_deref() == Some("aborted"));
+        let last = ended
+            .iter()
+            .find(|room| room.outcome.as_deref() == Some("aborted"));
         (last.is_some() && ctx.cluster.rooms().await.is_empty()).then_some(())
     };
     ctx.cluster.until("the room is aborted", aborted).await;

@@ -82,10 +82,13 @@ async fn data(ctx: &mut Ctx, victim: &str) -> Measured {
         let expected = ctx.reference(request).await;
         same(&expected, answer);
     }
-    let fast = answers.iter().filter(|answer| answer.first.as_millis() < 1_500).count();
+    let fast = answers
+        .iter()
+        .filter(|answer| answer.first.as_millis() < 1_500)
+        .count();
     Measured::new(client, back).note(format!(
         "{fast} of 6 not delayed; {:?}; used again {} ms after healing",
-        pulls.samples("innkeeper_attempts_failed_total"),
+        pulls.samples("innkeeper_attempts_retried_total"),
         healed.elapsed().as_millis()
     ))
 }
@@ -140,8 +143,8 @@ async fn control(ctx: &mut Ctx) -> Measured {
         net.cut(victim, Lane::Control);
     }
     ctx.injected();
-    let answers = guests.leave(ctx).await;
-    let client = longest_gap(&answers);
+    let heard = guests.hear().await;
+    let client = longest_gap(&heard.answers);
     ctx.cluster.all_back(ctx.workers - 1).await;
     let others = ctx.since();
     if let Ok(net) = net(ctx) {
@@ -151,5 +154,6 @@ async fn control(ctx: &mut Ctx) -> Measured {
     serves_again(ctx, victim).await;
     ctx.cluster.all_back(ctx.workers).await;
     let back = healed.elapsed();
+    heard.check(ctx).await;
     Measured::new(client, back).note(format!("back at the others after {} ms", others.as_millis()))
 }

@@ -2,10 +2,42 @@
 
 use super::cell::Cell;
 
+mod f01_lost_closes;
+mod f02_early_aborts;
+mod f03_stuck_prefill;
+mod f04_no_grant;
+mod f05_deadlines;
+mod f06_disconnects;
+mod f07_evicted;
+mod f08_siblings;
+mod f09_disorder;
+mod f10_reads_fail;
+mod f11_source_frozen;
+mod f12_leases_and_reads;
+mod f12b_reader_lost;
 mod f13_prefill_killed;
+mod f14_decode_killed;
+mod f15_decode_frozen;
+mod f16_gateway_killed;
+mod f17_restarted;
 mod f18_client_cut;
 mod f18_link_cut;
 mod f19_network_cut;
+mod f20_abort_storm;
+mod f21_cancelled_pulls;
+mod f22_overload;
+mod f23_prompt_limits;
+mod f24_hostile;
+mod f25_panics;
+mod f26_terminated;
+mod f27_rolling_restart;
+mod f28_misfits;
+mod f29_clock_steps;
+mod f30_slow_readers;
+mod f31_exhausted;
+mod f32_nothing_to_pull;
+mod f33_engine_blocked;
+mod f34_idle_streams;
 
 /// Rows of the matrix that have no cell, and why.
 pub const NOT_HERE: &[(&str, &str)] = &[];
@@ -13,11 +45,45 @@ pub const NOT_HERE: &[(&str, &str)] = &[];
 /// Every cell, in the order of the rows.
 #[must_use]
 pub fn all() -> Vec<Cell> {
-    [f13_prefill_killed::CELLS,
+    [
+        f01_lost_closes::CELLS,
+        f02_early_aborts::CELLS,
+        f03_stuck_prefill::CELLS,
+        f04_no_grant::CELLS,
+        f05_deadlines::CELLS,
+        f06_disconnects::CELLS,
+        f07_evicted::CELLS,
+        f08_siblings::CELLS,
+        f09_disorder::CELLS,
+        f10_reads_fail::CELLS,
+        f11_source_frozen::CELLS,
+        f12_leases_and_reads::CELLS,
+        f12b_reader_lost::CELLS,
+        f13_prefill_killed::CELLS,
+        f14_decode_killed::CELLS,
+        f15_decode_frozen::CELLS,
+        f16_gateway_killed::CELLS,
+        f17_restarted::CELLS,
         f18_client_cut::CELLS,
         f18_link_cut::CELLS,
         f19_network_cut::CELLS,
-    ].concat()
+        f20_abort_storm::CELLS,
+        f21_cancelled_pulls::CELLS,
+        f22_overload::CELLS,
+        f23_prompt_limits::CELLS,
+        f24_hostile::CELLS,
+        f25_panics::CELLS,
+        f26_terminated::CELLS,
+        f27_rolling_restart::CELLS,
+        f28_misfits::CELLS,
+        f29_clock_steps::CELLS,
+        f30_slow_readers::CELLS,
+        f31_exhausted::CELLS,
+        f32_nothing_to_pull::CELLS,
+        f33_engine_blocked::CELLS,
+        f34_idle_streams::CELLS,
+    ]
+    .concat()
 }
 
 /// Those whose ids begin so; all if nothing is given.
