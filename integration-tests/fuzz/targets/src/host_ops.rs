@@ -1,6 +1,6 @@
 //! Lists of inputs to a worker's host, in the world of its own tests.
 
-use room::{Attempt, EngineInput, FromOwner, Generation, NodeId, RoomId, TransferInput};
+use room::{Attempt, EngineInput, FromOwner, Generation, NodeId, RoomId, StayPhase, TransferInput};
 
 use crate::host_kit::job;
 use crate::host_world::{Op, World, finish};
@@ -11,15 +11,17 @@ const GATEWAYS: [NodeId; 2] = [NodeId(1), NodeId(2)];
 ///
 /// # Panics
 /// Where the world objects: a block is touched by one while another writes it (INV-01), counts do not add up (INV-02), a hold is
-/// forgotten, a stay has no deadline, an owner hears tokens twice or something after the end; or where not all is back when every
-/// owner has closed and every proof has come (INV-08).
+/// forgotten, a stay has no deadline, an owner hears tokens twice or something after the end; where a digest or the loss of a gateway
+/// leaves what it should end; or where not all is back when every owner has closed and every proof has come (INV-08).
 pub fn host_ops(data: &[u8]) {
     let Some((mixed, ops)) = data.split_first() else {
         return;
     };
     let mut world = World::new(mixed % 2 == 1);
     for op in ops.chunks_exact(4).take(400) {
-        world.run(read([op[0], op[1], op[2], op[3]]));
+        let op = read([op[0], op[1], op[2], op[3]]);
+        world.run(op.clone());
+        check_unwanted(&world, &op);
     }
     world.close_all(&GATEWAYS);
     assert_eq!(world.host.stays().count(), 0);
@@ -27,6 +29,23 @@ pub fn host_ops(data: &[u8]) {
     assert!(now.is_quiescent(), "INV-08: {now:?}");
     assert_eq!(world.host.poll_timeout(), None);
     assert_eq!(world.host.slots_used(), 0);
+}
+
+/// What an owner does not want any more, or cannot want, has no right to its blocks from that moment.
+fn check_unwanted(world: &World, op: &Op) {
+    let (gateway, wanted) = match op {
+        Op::GatewayLost(gateway) => (gateway, &Vec::new()),
+        Op::Digest(gateway, wanted) => (gateway, wanted),
+        _ => return,
+    };
+    for stay in world.host.stays() {
+        let attempt = stay.attempt;
+        let unwanted = attempt.room.gateway == *gateway && !wanted.contains(&attempt);
+        assert!(
+            !unwanted || stay.phase == StayPhase::Closing,
+            "INV-08: {stay:?} after {op:?}"
+        );
+    }
 }
 
 fn attempt(byte: u8) -> Attempt {
