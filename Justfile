@@ -18,8 +18,17 @@ fix:
     cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
 # The protocol under random schedules: property tests of rooms and hosts with many more cases than the test command runs.
-sim CASES="20000":
+properties CASES="20000":
     PROPTEST_CASES={{CASES}} cargo test --release -p innkeeper-room
+
+# A whole cluster on one thread, under virtual time, with the faults of this seed. `--trace` tells all of it, `--minutes M` how long.
+sim SEED *ARGS:
+    cargo run --release -p innkeeper-sim -- one {{SEED}} {{ARGS}}
+
+# So many seeds, and then some twice in fresh processes. Writes target/sim.json and target/sim-same.json.
+sim-many COUNT *ARGS:
+    cargo run --release -p innkeeper-sim -- many {{COUNT}} --json target/sim.json {{ARGS}}
+    cargo run --release -p innkeeper-sim -- same 20 --json target/sim-same.json
 
 # The protocol under every schedule: models of rooms, hosts and ledgers that are larger than those of the test command.
 model STATES="10000000":

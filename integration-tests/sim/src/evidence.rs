@@ -1,0 +1,103 @@
+//! What a simulation leaves for the invariants to be checked on.
+
+use std::time::Duration;
+
+use mock::Foreign;
+use room::{NodeId, Time};
+use runtime::{Bookkeeping, GatewayHandle, RoomView, WorkerState};
+
+use crate::client::Seen;
+use crate::plan::Plan;
+
+/// A gateway at a moment.
+#[derive(Clone, Debug)]
+pub struct GatewaySample {
+    /// Its incarnation.
+    pub node: NodeId,
+    /// The moment, by its clock.
+    pub now: Time,
+    /// Its open rooms.
+    pub rooms: Vec<RoomView>,
+    /// The workers that are linked with it, as they last said.
+    pub workers: Vec<WorkerState>,
+    /// What its tables hold.
+    pub books: Bookkeeping,
+}
+
+impl GatewaySample {
+    /// Looks at it.
+    #[must_use]
+    pub fn of(gateway: &GatewayHandle) -> Self {
+        Self {
+            node: gateway.node(),
+            now: gateway.now(),
+            rooms: gateway.rooms(),
+            workers: gateway.workers(),
+            books: gateway.bookkeeping(),
+        }
+    }
+
+    /// Whether nothing of any room is left at it and at the workers, which are all `wanted`, as far as it knows.
+    #[must_use]
+    pub fn is_idle(&self, wanted: usize) -> bool {
+        self.books == Bookkeeping::default()
+            && self.workers.len() == wanted
+            && self.workers.iter().all(|worker| {
+                let stats = &worker.peer.stats;
+                stats.blocks_total > 0
+                    && stats.blocks_free + stats.blocks_cached == stats.blocks_total
+                    && stats.slots_used == 0
+                    && worker.peer.held.is_empty()
+            })
+    }
+}
+
+/// All gateways at a moment.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The moment.
+    pub at: Duration,
+    /// Those that have power.
+    pub gateways: Vec<GatewaySample>,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// What was to happen.
+    pub plan: Plan,
+    /// Every request, as its client saw it.
+    pub seen: Vec<Seen>,
+    /// Looks at the gateways, from the first to the last.
+    pub samples: Vec<Sample>,
+    /// When, after the healing, nothing of any room was left; none if that never came.
+    pub quiet: Option<Duration>,
+    /// Requests that were asked after that, of a healthy cluster.
+    pub probes: Vec<Seen>,
+    /// Foreign bytes, by the worker that found them.
+    pub foreign: Vec<(String, Foreign)>,
+    /// What the data path found: blocks that were written while they were pinned.
+    pub moves: Vec<String>,
+    /// Reads that are still open.
+    pub reads_open: usize,
+}
+
+impl Evidence {
+    /// Whether something was wrong with the cluster between these times, or so shortly before that it shows.
+    #[must_use]
+    pub fn disturbed(&self, from: Duration, to: Duration) -> bool {
+        /// How long the worst takes to be over: a frozen worker's rooms are found, fenced, and served elsewhere.
+        const AFTERMATH: Duration = Duration::from_secs(25);
+        let meets = |episode: &crate::fault::Episode| episode.at <= to && from <= episode.ends() + AFTERMATH;
+        self.plan.episodes.iter().any(meets)
+    }
+
+    /// How far the clock has leapt between these times: nobody could act meanwhile.
+    #[must_use]
+    pub fn leapt(&self, from: Duration, to: Duration) -> Duration {
+        let leaps = self.plan.episodes.iter().filter(|episode| {
+            matches!(episode.fault, crate::fault::Fault::Leap) && episode.at <= to && from <= episode.ends()
+        });
+        leaps.map(|episode| episode.lasts).sum()
+    }
+}

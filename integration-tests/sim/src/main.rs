@@ -1,0 +1,225 @@
+//! Runs simulations by their seeds: one, many, or one again in fresh processes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use clap::{Parser, Subcommand};
+use serde::Serialize;
+use sim::{Report, Spans, Totals};
+
+#[derive(Parser)]
+#[command(about = "Simulates a whole cluster under faults, from a seed")]
+struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// One seed, in detail.
+    One {
+        seed: u64,
+        /// Virtual minutes.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// The whole trace goes to standard error.
+        #[arg(long)]
+        trace: bool,
+        /// Only the number of the trace is printed.
+        #[arg(long)]
+        digest: bool,
+    },
+    /// Many seeds, on all processors.
+    Many {
+        count: u64,
+        /// The first seed.
+        #[arg(long, default_value_t = 1)]
+        from: u64,
+        /// Virtual minutes of each.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// Where the figures are written to, as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+    /// Seeds twice, each time in a fresh process: their traces must be the same (INV-12).
+    Same {
+        count: u64,
+        /// The first seed.
+        #[arg(long, default_value_t = 1)]
+        from: u64,
+        /// Virtual minutes of each.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// Where the figures are written to, as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    let ok = match Args::parse().what {
+        What::One {
+            seed,
+            minutes,
+            trace,
+            digest,
+        } => one(seed, minutes, trace, digest),
+        What::Many {
+            count,
+            from,
+            minutes,
+            json,
+        } => many(from, count, minutes, json.as_deref()),
+        What::Same {
+            count,
+            from,
+            minutes,
+            json,
+        } => same(from, count, minutes, json.as_deref()),
+    };
+    if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn spans(minutes: u64) -> Spans {
+    Spans::of(Duration::from_secs(minutes * 60))
+}
+
+/// The line that reproduces a seed.
+fn again(seed: u64, minutes: u64) -> String {
+    format!("just sim {seed} --minutes {minutes}")
+}
+
+fn one(seed: u64, minutes: u64, trace: bool, digest: bool) -> bool {
+    let began = Instant::now();
+    let report = sim::run(seed, spans(minutes), trace);
+    if digest {
+        println!("{:016x}", report.digest);
+        return report.violations.is_empty();
+    }
+    println!(
+        "seed {seed}: {minutes} virtual minutes in {} ms, {} requests, {} rooms, {} events, trace {:016x}",
+        began.elapsed().as_millis(),
+        report.requests,
+        report.rooms,
+        report.events,
+        report.digest
+    );
+    for (outcome, count) in &report.outcomes {
+        println!("{count:8}  {outcome}");
+    }
+    for (kind, count) in &report.faults {
+        println!("{count:8}  {kind}");
+    }
+    match report.quiet_after {
+        Some(after) => println!("everything was back {} ms after the healing", after.as_millis()),
+        None => println!("not everything came back"),
+    }
+    broken(&report, minutes);
+    report.violations.is_empty()
+}
+
+fn broken(report: &Report, minutes: u64) {
+    if report.violations.is_empty() {
+        return;
+    }
+    println!("seed {} fails: {}", report.seed, again(report.seed, minutes));
+    for violation in report.violations.iter().take(5) {
+        println!("    {violation}");
+    }
+}
+
+/// What many seeds came to, as it is kept.
+#[derive(Serialize)]
+struct Recorded {
+    first_seed: u64,
+    virtual_minutes_each: u64,
+    wall_seconds: f64,
+    #[serde(flatten)]
+    totals: Totals,
+}
+
+fn many(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
+    let began = Instant::now();
+    let totals = sim::run_many(from..from + count, spans(minutes), |report| {
+        broken(report, minutes);
+    });
+    let holds = totals.broken.is_empty();
+    let wall = began.elapsed();
+    println!(
+        "{} seeds, {:.1} cluster-hours in {:.0} s: {} requests, {} rooms, {} faults, {} seeds broken",
+        totals.seeds,
+        totals.cluster_hours,
+        wall.as_secs_f64(),
+        totals.requests,
+        totals.rooms,
+        totals.faults,
+        totals.broken.len()
+    );
+    for (kind, count) in &totals.faults_by_kind {
+        println!("{count:10}  {kind}");
+    }
+    let recorded = Recorded {
+        first_seed: from,
+        virtual_minutes_each: minutes,
+        wall_seconds: wall.as_secs_f64(),
+        totals,
+    };
+    keep(json, &recorded) && holds
+}
+
+/// Seeds in fresh processes, as it is kept.
+#[derive(Serialize)]
+struct Repeated {
+    first_seed: u64,
+    virtual_minutes_each: u64,
+    seeds: u64,
+    differ: Vec<u64>,
+}
+
+fn same(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
+    let digest = |seed: u64| {
+        let program = std::env::current_exe().ok()?;
+        let arguments = [
+            "one",
+            &seed.to_string(),
+            "--digest",
+            "--minutes",
+            &minutes.to_string(),
+        ];
+        let output = Command::new(program).args(arguments).output().ok()?;
+        String::from_utf8(output.stdout).ok()
+    };
+    let mut differ = Vec::new();
+    for seed in from..from + count {
+        let (first, second) = (digest(seed), digest(seed));
+        if first.is_none() || first != second {
+            println!("seed {seed}: two processes, two traces: {first:?} and {second:?}");
+            differ.push(seed);
+        }
+    }
+    println!(
+        "{count} seeds, each in two fresh processes: {} differ",
+        differ.len()
+    );
+    let repeated = Repeated {
+        first_seed: from,
+        virtual_minutes_each: minutes,
+        seeds: count,
+        differ,
+    };
+    keep(json, &repeated) && repeated.differ.is_empty()
+}
+
+fn keep(json: Option<&Path>, what: &impl Serialize) -> bool {
+    let Some(path) = json else { return true };
+    let written = serde_json::to_vec_pretty(what)
+        .map_err(std::io::Error::from)
+        .and_then(|text| fs::write(path, text));
+    if let Err(error) = &written {
+        eprintln!("{}: {error}", path.display());
+    }
+    written.is_ok()
+}

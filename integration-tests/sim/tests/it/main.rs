@@ -1,0 +1,4 @@
+//! Simulations in the test command: a hundred seeds hold, and a seed is the same in every process.
+
+mod regressions;
+mod seeds;
