@@ -73,6 +73,11 @@ pub enum Order {
         /// Who offers it.
         from: NodeId,
     },
+    /// To decode: the answer may go on so far. Never less far than said before of the same attempt.
+    Allow {
+        /// As [`Work::until`].
+        until: u32,
+    },
     /// To prefill: decode has the KV; the blocks may become cache.
     Release,
     /// To either: stop, and give the blocks back.
@@ -88,6 +93,8 @@ pub struct Work {
     pub delivered: u32,
     /// Positions at most, the whole answer included.
     pub max_positions: u32,
+    /// Place in the whole answer of the first token that may not be sampled yet: its reader is too far behind.
+    pub until: u32,
     /// The request's deadline, on the owner's clock.
     pub deadline: Time,
 }

@@ -15,6 +15,9 @@ pub struct Limits {
     pub pull: Span,
     /// How long decode may send no new token.
     pub token_stall: Span,
+    /// How many tokens of an answer may be computed that its reader has not taken; at least one. Beyond it the answer is
+    /// paused, which is no fault.
+    pub unread_tokens: u32,
     /// How many attempts at one room may fail by a fault before the room does.
     pub max_faults: u32,
     /// First pause before a refused or evicted room asks for credit again; doubles each time.
@@ -34,6 +37,15 @@ pub struct Limits {
     pub drain_max: Span,
 }
 
+impl Limits {
+    /// How many tokens a reader takes before that is worth a message: half of what may be unread, so that whoever reads steadily
+    /// is never waited for.
+    #[must_use]
+    pub fn read_step(&self) -> u32 {
+        (self.unread_tokens / 2).max(1)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -42,6 +54,7 @@ impl Default for Limits {
             prefill_stall: Span::from_millis(10_000),
             pull: Span::from_millis(10_000),
             token_stall: Span::from_millis(10_000),
+            unread_tokens: 256,
             max_faults: 4,
             requeue_first: Span::from_millis(25),
             requeue_max: Span::from_millis(1_000),

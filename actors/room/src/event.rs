@@ -32,6 +32,10 @@ pub enum Happening {
         /// Whether another attempt follows.
         retried: bool,
     },
+    /// The answer is paused: its reader has not taken enough of it.
+    Paused,
+    /// It goes on.
+    Resumed,
     /// A worker was first told of the attempt, and so may hold a lease.
     LegOpened {
         /// The worker.

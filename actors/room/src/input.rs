@@ -58,6 +58,11 @@ pub enum Input {
         /// Which.
         worker: NodeId,
     },
+    /// The answer's reader has taken so many of its tokens in all. May be repeated, and come late.
+    Read {
+        /// Counted over all attempts.
+        tokens: u32,
+    },
     /// A stop string of the client's ends the answer that was delivered so far.
     StopStringFound,
     /// Somebody does not want the room any more.

@@ -25,7 +25,9 @@
 //!        │ ◀────────────────────────────────────────────── Pulled │
 //!        │ Release ──────────────────▶ │                          │
 //!        │ ◀─────────────────── Closed │                          │
-//!        │ ◀────────────────────────────────── Tokens 1.. Finished │
+//!        │ ◀─────────────────────────────────────────── Tokens 1.. │
+//!        │ Allow (as the reader reads) ─────────────────────────▶ │
+//!        │ ◀───────────────────────────────────── Tokens, Finished │
 //!        │ Close ───────────────────────────────────────────────▶ │
 //!        │ ◀────────────────────────────────────────────── Closed │
 //! ```
@@ -45,6 +47,7 @@
 //!   nobody gets a block that another may touch                 holds: taken before the work, released by its proof
 //!   blocks come back though every Close is lost                repetition, digest, end of the link: each alone
 //!   a queue is bounded and refuses by type                     the desk's; a host's stays by its slots and blocks
+//!   an answer is not computed far ahead of its reader          an allowance that only grows; the digest repeats it
 //! ```
 //!
 //! Where to begin: `room` (an owner's phases and what ends each), then `host` (a worker's), then `ledger`; `admission` stands
@@ -76,8 +79,8 @@ pub use config::{DeskLimits, Limits};
 pub use credit::{Advert, Role, WorkerSpec};
 pub use event::{Event, Happening, Proof, Transition, Why};
 pub use host::{
-    EngineInput, FromOwner, Host, HostCommand, HostCounters, HostInput, HostLimits, HostSpec, Job, StayCause,
-    StayPhase, StayTransition, StayView, ToOwner, TransferInput,
+    EngineInput, FromOwner, Host, HostCommand, HostCounters, HostInput, HostLimits, HostSpec, Job, Kept,
+    StayCause, StayPhase, StayTransition, StayView, ToOwner, TransferInput,
 };
 pub use id::{Attempt, BlockHash, BlockId, Generation, NodeId, RoomId};
 pub use input::{Input, Report, Route};

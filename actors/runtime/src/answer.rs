@@ -1,17 +1,19 @@
 //! The way from a request actor to whoever waits for the answer.
 //!
 //! A queue of our own rather than a channel, for three reasons: tokens that arrive while the reader is slow are merged into one
-//! event, so that the queue is bounded by the length of the answer; the first terminal event of a room wins, whoever sends it
+//! event, and counted until they are read, by which the answer's owner decides how far it may be computed; the first terminal event of a room wins, whoever sends it
 //! (its actor, or the supervisor that buried the actor), and nothing follows it (INV-05); and the reader's wait has a deadline of
 //! its own, so that even a lost owner ends it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use room::{AbortBy, Failure, Outcome};
+use room::{Failure, Outcome};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::TokenOut;
+
+use crate::convert;
 
 /// What the reader of an answer sees.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +38,36 @@ pub enum AnswerEvent {
 struct State {
     queue: VecDeque<AnswerEvent>,
     ended: Vec<bool>,
+    /// Tokens that the reader was given, by room. Those before its last call for more it has read.
+    given: Vec<u32>,
+    read: Vec<u32>,
+    /// As the owner was last told.
+    told: Vec<u32>,
     /// Tokens of the prompt that were found in a cache, by room.
     cached: Vec<u32>,
+}
+
+impl State {
+    fn gives(&mut self, event: &AnswerEvent) {
+        if let AnswerEvent::Tokens { index, tokens } = event
+            && let Some(given) = self.given.get_mut(*index)
+        {
+            *given = given.saturating_add(convert::count(tokens.len()));
+        }
+    }
+
+    /// What was given is read; whether the owner of some room is to hear so.
+    fn asks_for_more(&mut self, step: u32) -> bool {
+        self.read.clone_from(&self.given);
+        let mut due = false;
+        for (told, read) in self.told.iter_mut().zip(&self.read) {
+            if read.saturating_sub(*told) >= step {
+                *told = *read;
+                due = true;
+            }
+        }
+        due
+    }
 }
 
 #[derive(Debug)]
@@ -88,23 +118,40 @@ impl Drop for Writer {
     }
 }
 
+/// What the reader has to say to the owner.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub(crate) enum FromReader {
+    /// It has read more: how much in all is in [`AnswerSink::read`].
+    Read,
+    /// It left before every room had ended.
+    Gone,
+}
+
+/// How the owner is told.
+pub(crate) type TellOwner = Box<dyn Fn(FromReader) + Send + Sync>;
+
 /// The reading end. Dropping it before every room has ended aborts the request.
 pub(crate) struct AnswerStream {
     shared: Arc<Shared>,
     give_up_at: Instant,
-    abort: Box<dyn Fn(AbortBy) + Send + Sync>,
+    read_step: u32,
+    tell: TellOwner,
 }
 
-/// Makes the two ends for a request of `rooms` rooms. The reader gives up at `give_up_at`; `abort` tells the owner that nobody
-/// reads any more.
+/// Makes the two ends for a request of `rooms` rooms. The reader gives up at `give_up_at`; the owner is told of every `read_step` tokens
+/// of a room that were read, and when nobody reads any more.
 pub(crate) fn answer(
     rooms: usize,
     give_up_at: Instant,
-    abort: Box<dyn Fn(AbortBy) + Send + Sync>,
+    read_step: u32,
+    tell: TellOwner,
 ) -> (AnswerSink, AnswerStream) {
     let state = State {
         queue: VecDeque::new(),
         ended: vec![false; rooms],
+        given: vec![0; rooms],
+        read: vec![0; rooms],
+        told: vec![0; rooms],
         cached: vec![0; rooms],
     };
     let shared = Arc::new(Shared {
@@ -116,7 +163,8 @@ pub(crate) fn answer(
         AnswerStream {
             shared,
             give_up_at,
-            abort,
+            read_step,
+            tell,
         },
     )
 }
@@ -150,6 +198,12 @@ impl AnswerSink {
         });
     }
 
+    /// So many tokens of room `index` have been read.
+    pub(crate) fn read(&self, index: usize) -> u32 {
+        let read = self.0.0.with(|state| state.read.get(index).copied());
+        read.unwrap_or_default()
+    }
+
     /// Ends room `index`. The first outcome wins; returns whether this one did.
     pub(crate) fn end(&self, index: usize, outcome: Outcome) -> bool {
         self.0.0.end(index, outcome)
@@ -161,7 +215,12 @@ impl AnswerStream {
     ///
     /// Never waits beyond the request's deadline and a grace: a room that nobody ended by then is reported as
     /// [`Failure::OwnerLost`].
+    ///
+    /// Whoever asks for more has done with what it was given: that is then counted as read.
     pub(crate) async fn next(&mut self) -> Option<AnswerEvent> {
+        if self.shared.with(|state| state.asks_for_more(self.read_step)) {
+            (self.tell)(FromReader::Read);
+        }
         loop {
             let ready = self.shared.ready.notified();
             if let Some(next) = self.shared.with(Self::take) {
@@ -182,7 +241,10 @@ impl AnswerStream {
     /// `Some(Some(event))`, `Some(None)` at the end, `None` when there is nothing yet.
     fn take(state: &mut State) -> Option<Option<AnswerEvent>> {
         match state.queue.pop_front() {
-            Some(event) => Some(Some(event)),
+            Some(event) => {
+                state.gives(&event);
+                Some(Some(event))
+            }
             None => state.ended.iter().all(|ended| *ended).then_some(None),
         }
     }
@@ -194,7 +256,7 @@ impl Drop for AnswerStream {
             return;
         }
         if !self.shared.with(|state| state.ended.iter().all(|ended| *ended)) {
-            (self.abort)(AbortBy::ClientGone);
+            (self.tell)(FromReader::Gone);
         }
     }
 }
@@ -205,11 +267,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use room::{AbortBy, Failure, Finish, Outcome};
+    use room::{Failure, Finish, Outcome};
     use tokio::time::Instant;
     use wire::TokenOut;
 
-    use super::{AnswerEvent, AnswerSink, AnswerStream, answer};
+    use super::{AnswerEvent, AnswerSink, AnswerStream, FromReader, answer};
 
     const WHOLE: Outcome = Outcome::Completed(Finish::Stop);
     const LOST: Outcome = Outcome::Failed(Failure::OwnerLost);
@@ -240,12 +302,12 @@ mod tests {
     ) {
         let told = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&told);
-        let abort = move |by| {
-            assert_eq!(by, AbortBy::ClientGone);
+        let tell = move |said| {
+            assert_eq!(said, FromReader::Gone);
             count.fetch_add(1, Ordering::Relaxed);
         };
         let (sink, mut stream): (AnswerSink, AnswerStream) =
-            answer(2, Instant::now() + patience, Box::new(abort));
+            answer(2, Instant::now() + patience, u32::MAX, Box::new(tell));
         let kept = write(sink);
         for event in seen {
             assert_eq!(stream.next().await.as_ref(), Some(event));
@@ -297,6 +359,32 @@ mod tests {
     async fn a_reader_whose_time_is_over_gives_up() {
         let seen = [ended(0, LOST), ended(1, LOST)];
         check(Duration::ZERO, Some, &seen, 0).await;
+    }
+
+    /// What counts as read when a reader asks for the next event, and how often its owner has heard by then.
+    #[tokio::test]
+    async fn what_a_reader_is_done_with_is_read_and_told_by_steps() {
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&told);
+        let tell = move |said| {
+            if said == FromReader::Read {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let (sink, mut stream) = answer(2, Instant::now() + LONG, 3, Box::new(tell));
+        let mut check = async |index, more: &[u32], read, times| {
+            sink.tokens(index, tokens(more));
+            assert!(stream.next().await.is_some());
+            assert_eq!([sink.read(0), sink.read(1)], read);
+            assert_eq!(told.load(Ordering::Relaxed), times);
+        };
+        check(0, &[1, 2], [0, 0], 0).await;
+        check(1, &[7, 8], [2, 0], 0).await;
+        check(0, &[3], [2, 2], 0).await;
+        check(1, &[9, 10, 11, 12], [3, 2], 1).await;
+        check(0, &[4], [3, 6], 2).await;
+        check(0, &[5], [4, 6], 2).await;
+        assert_eq!(sink.read(2), 0, "there is no such room");
     }
 
     #[tokio::test]

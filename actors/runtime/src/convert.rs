@@ -27,6 +27,14 @@ pub(crate) fn attempt(gateway: NodeId, key: RoomKey) -> Attempt {
     }
 }
 
+/// An attempt that the gateway of a link wants kept.
+pub(crate) fn kept(gateway: NodeId, kept: wire::Kept) -> room::Kept {
+    room::Kept {
+        attempt: attempt(gateway, kept.key),
+        until: kept.until,
+    }
+}
+
 /// An attempt as the data path names it.
 pub(crate) fn transfer_key(attempt: Attempt) -> kv::TransferKey {
     kv::TransferKey {
@@ -49,13 +57,20 @@ pub(crate) fn attempt_of_transfer(key: kv::TransferKey) -> Attempt {
 }
 
 /// The sizes that a host decides by.
-pub(crate) fn work_to_host(work: &wire::Work, block_tokens: u32, now: Time, deadline_ms: u64) -> room::Job {
+pub(crate) fn work_to_host(
+    work: &wire::Work,
+    block_tokens: u32,
+    until: u32,
+    now: Time,
+    deadline_ms: u64,
+) -> room::Job {
     let positions = count(work.tokens.len());
     let hashes = engine::prefix::block_hashes(&work.tokens, block_tokens.max(1) as usize, work.salt);
     room::Job {
         positions,
         max_positions: positions.saturating_add(work.max_new),
         delivered: positions.saturating_sub(work.prompt_tokens),
+        until,
         hashes: hashes.into_iter().map(BlockHash).collect(),
         deadline: now + Span::from_millis(deadline_ms),
     }

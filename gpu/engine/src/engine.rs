@@ -77,6 +77,10 @@ impl Engine {
                 .grow(key, &blocks)
                 .err()
                 .map(|why| EngineEvent::Refused { key, why }),
+            Command::Allow { key, until } => {
+                self.scheduler.allow(key, until);
+                None
+            }
             Command::Stop { key } => {
                 self.scheduler.stop(key);
                 self.watch.stop_settled(key);

@@ -15,6 +15,13 @@ pub enum Command {
         /// The blocks, in order.
         blocks: Vec<BlockIndex>,
     },
+    /// The sequence may go on so far. What is less than was said before changes nothing, and so does a sequence that has left.
+    Allow {
+        /// The sequence.
+        key: SequenceKey,
+        /// As [`SequenceSpec::until`].
+        until: u32,
+    },
     /// Takes a sequence out. Always answered by [`EngineEvent::Stopped`] (or [`EngineEvent::Down`]).
     Stop {
         /// The sequence.

@@ -1,13 +1,14 @@
 //! The batch scheduler, sans-IO: which tokens of which sequences make up the next step.
 //!
-//! Call in this order, over and over: `add`, `grow`, `stop` as commands come; `next_step`; `slices`, which the backend computes;
+//! Call in this order, over and over: `add`, `grow`, `allow`, `stop` as commands come; `next_step`; `slices`, which the backend computes;
 //! `complete` with what it sampled, or `abandon`. Between two steps no sequence is being computed, so a stop takes effect at once.
 //!
 //! * Continuous batching: every decoding sequence gets one token in every step.
 //! * Chunked prefill: what is left of the step's budget, and in any case a share of it, goes to sequences that have more to compute, in
 //!   order of priority and arrival, a bounded chunk each, and one token at least. So neither long prompts nor many answers hold the
 //!   others up, and whoever waits for its turn is never taken for one that is stuck: deadlines measure lack of progress.
-//! * A sequence without a free position in its block table waits; it asked for a block before it came to that.
+//! * A sequence without a free position in its block table waits; it asked for a block before it came to that. One whose next token
+//!   may not be sampled yet waits too: it is in no step, and costs the others nothing.
 
 mod plan;
 mod running;
@@ -79,6 +80,13 @@ impl Scheduler {
         }
         self.running[at].grow(blocks);
         Ok(())
+    }
+
+    /// Lets a sequence go on so far; less than before, or an unknown key, changes nothing.
+    pub fn allow(&mut self, key: SequenceKey, until: u32) {
+        if let Some(at) = self.find(key) {
+            self.running[at].allow(until);
+        }
     }
 
     /// Takes a sequence out; false if there is none of that key.

@@ -32,6 +32,9 @@ pub struct SequenceSpec {
     pub blocks: Vec<BlockIndex>,
     /// Tokens that may still be generated, at least one. Cut to what the model's context leaves.
     pub max_new: u32,
+    /// Position of the first token that may not be sampled yet: the sequence waits there, and keeps its blocks, until
+    /// [`Command::Allow`](crate::Command::Allow) says more. `u32::MAX` never waits.
+    pub until: u32,
     /// How to sample.
     pub sampling: Sampling,
     /// Never sample an end token.

@@ -62,6 +62,8 @@ kinds! {
     Close = 21 "close",
     /// Gateway to worker: the gateway is leaving.
     Goodbye = 22 "goodbye",
+    /// Gateway to worker: the answer may go on.
+    Allow = 23 "allow",
     /// Worker to gateway: the answer to a digest.
     HeartbeatAck = 32 "heartbeat_ack",
     /// Worker to gateway: granted.

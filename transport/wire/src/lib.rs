@@ -28,13 +28,13 @@ pub use message::Message;
 pub use news::{AttemptError, Held, Refusal, StayPhase, ToGateway, WaitedIn, WorkerStats};
 pub use orders::ToWorker;
 pub use token::{Finish, Logprobs, RoomTokens, TokenOut};
-pub use work::{RoomKey, Sampling, Ticket, TraceContext, Work};
+pub use work::{Kept, RoomKey, Sampling, Ticket, TraceContext, Work};
 
 /// The version of the messages that this build speaks best.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The oldest version that this build still speaks.
-pub const MIN_VERSION: u16 = 1;
+pub const MIN_VERSION: u16 = 2;
 
 /// The version in the header of the three hello messages, which are exchanged before a version is agreed. Their layout
 /// never changes.

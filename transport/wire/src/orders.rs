@@ -7,7 +7,7 @@ use crate::error::Invalid;
 use crate::kind::Kind;
 use crate::limits::{MAX_DEADLINE_MS, MAX_REASON_BYTES, MAX_ROOMS, MAX_TOKENS};
 use crate::token::TokenOut;
-use crate::work::{RoomKey, Ticket, Work};
+use crate::work::{Kept, RoomKey, Ticket, Work};
 
 /// A frame from a gateway to a worker.
 ///
@@ -20,7 +20,7 @@ pub enum ToWorker {
         /// Counts up from 1 on each link.
         n: u64,
         /// The attempts whose opening frame was sent before this one, and no closing frame.
-        open: Vec<RoomKey>,
+        open: Vec<Kept>,
     },
     /// Grant blocks and a slot for decoding, or refuse.
     Reserve {
@@ -28,6 +28,8 @@ pub enum ToWorker {
         key: RoomKey,
         /// What it will be about.
         work: Work,
+        /// How far its answer may go at first: see [`Kept::until`].
+        until: u32,
         /// Until the request ends.
         deadline_ms: u64,
     },
@@ -38,6 +40,8 @@ pub enum ToWorker {
         key: RoomKey,
         /// What to compute.
         work: Work,
+        /// How far its answer may go at first: see [`Kept::until`].
+        until: u32,
         /// Until the request ends.
         deadline_ms: u64,
     },
@@ -49,6 +53,13 @@ pub enum ToWorker {
         ticket: Ticket,
         /// The tokens that the prefill worker sampled. They follow those of the reserved work; their KV is nowhere.
         first: Vec<TokenOut>,
+    },
+    /// The answer may go on: its reader has caught up. What is less than was said before changes nothing. Not answered.
+    Allow {
+        /// Which attempt.
+        key: RoomKey,
+        /// How far: see [`Kept::until`].
+        until: u32,
     },
     /// What was published has been fetched.
     Release {
@@ -77,6 +88,7 @@ impl ToWorker {
         Kind::Release,
         Kind::Close,
         Kind::Goodbye,
+        Kind::Allow,
     ];
 
     pub(crate) fn kind_of(&self) -> Kind {
@@ -88,6 +100,7 @@ impl ToWorker {
             Self::Release { .. } => Kind::Release,
             Self::Close { .. } => Kind::Close,
             Self::Goodbye { .. } => Kind::Goodbye,
+            Self::Allow { .. } => Kind::Allow,
         }
     }
 
@@ -98,6 +111,7 @@ impl ToWorker {
             Self::Reserve { key, .. }
             | Self::Prefill { key, .. }
             | Self::Pull { key, .. }
+            | Self::Allow { key, .. }
             | Self::Release { key }
             | Self::Close { key } => Some(*key),
             Self::Heartbeat { .. } | Self::Goodbye { .. } => None,
@@ -128,7 +142,7 @@ impl Check for ToWorker {
                 some_at_most("pull.first", first.len(), MAX_TOKENS)?;
                 first.check()
             }
-            Self::Release { .. } | Self::Close { .. } => Ok(()),
+            Self::Allow { .. } | Self::Release { .. } | Self::Close { .. } => Ok(()),
             Self::Goodbye { reason } => text("goodbye.reason", reason, MAX_REASON_BYTES),
         }
     }

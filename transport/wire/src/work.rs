@@ -16,6 +16,15 @@ pub struct RoomKey {
     pub generation: u32,
 }
 
+/// An attempt that its gateway wants kept.
+#[derive(Archive, Serialize, Deserialize, Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
+pub struct Kept {
+    /// Which.
+    pub key: RoomKey,
+    /// Place in the whole answer of the first token that may not be sampled yet, because its reader is too far behind.
+    pub until: u32,
+}
+
 /// What is to be computed.
 #[derive(Archive, Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Work {

@@ -32,6 +32,8 @@ pub enum HostCommand {
         computed: u32,
         /// Whether to go on to the end of the answer. If not, the sequence leaves the engine with its first token.
         whole: bool,
+        /// Place in the whole answer of the first token that it may not sample yet.
+        until: u32,
     },
     /// Start generating: the KV of the first `computed` positions is here.
     StartDecode {
@@ -41,6 +43,15 @@ pub enum HostCommand {
         blocks: Vec<BlockId>,
         /// Positions whose KV is in the blocks.
         computed: u32,
+        /// Place in the whole answer of the first token that it may not sample yet.
+        until: u32,
+    },
+    /// A sequence in the engine may go on so far.
+    Allow {
+        /// Whose.
+        attempt: Attempt,
+        /// Place in the whole answer of the first token that it may not sample yet.
+        until: u32,
     },
     /// Give a sequence in the engine more blocks.
     Grow {

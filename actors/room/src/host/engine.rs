@@ -125,14 +125,15 @@ impl Host {
     }
 
     /// There was progress: the phase's clock starts anew.
-    fn rearm(&mut self, now: Time, attempt: Attempt) {
+    pub(super) fn rearm(&mut self, now: Time, attempt: Attempt) {
         let Some(stay) = self.stays.get_mut(&attempt) else {
             return;
         };
-        let span = match stay.kind() {
-            StayPhase::Prefilling => self.spec.limits.prefill_no_progress,
-            _ => self.spec.limits.stall,
+        let deadline = match stay.kind() {
+            StayPhase::Prefilling => now + self.spec.limits.prefill_no_progress,
+            _ if stay.is_ahead() => stay.ends,
+            _ => now + self.spec.limits.stall,
         };
-        stay.rearm(stay.ends.min(now + span));
+        stay.rearm(stay.ends.min(deadline));
     }
 }

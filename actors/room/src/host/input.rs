@@ -23,7 +23,7 @@ pub enum HostInput {
         /// The heartbeat's number, repeated in the answer.
         n: u64,
         /// The attempts which that gateway has open on this worker.
-        open: Vec<Attempt>,
+        open: Vec<Kept>,
     },
     /// The link with `gateway` is over (silent for the lease time, closed, or replaced by a new incarnation): its
     /// leases end.
@@ -52,6 +52,15 @@ pub enum HostInput {
     Drain,
 }
 
+/// An attempt that its owner wants kept.
+#[derive(Copy, Clone, Eq, PartialEq, Hash, Debug)]
+pub struct Kept {
+    /// Which.
+    pub attempt: Attempt,
+    /// How far it was allowed to go, as in [`FromOwner::Allow`].
+    pub until: u32,
+}
+
 /// What an owner wants of an attempt.
 #[derive(Clone, Eq, PartialEq, Debug)]
 pub enum FromOwner {
@@ -64,6 +73,11 @@ pub enum FromOwner {
     Pull {
         /// Answer tokens that the prefill worker sampled. They are in the sequence, their KV is not.
         sampled: u32,
+    },
+    /// The answer's reader has caught up so far.
+    Allow {
+        /// Place in the whole answer of the first token that may not be sampled yet. What is less than was said before changes nothing.
+        until: u32,
     },
     /// What was published is not needed any more.
     Release,
@@ -80,6 +94,8 @@ pub struct Job {
     pub max_positions: u32,
     /// Answer tokens that the client already has; the next one sampled has this index in the answer.
     pub delivered: u32,
+    /// Place in the whole answer of the first token that may not be sampled yet. The next one always may.
+    pub until: u32,
     /// Names of the full blocks among `positions`, in order; empty where nothing is to be shared.
     pub hashes: Vec<BlockHash>,
     /// When the request ends, on this worker's clock.

@@ -29,6 +29,7 @@ pub(super) fn judge(phase: StayPhase, message: &FromOwner) -> Verdict {
         (P::Closing, M::Release) => V::Act,
         (P::Closing, _) => V::Stale,
         (_, M::Reserve(_)) => V::Duplicate,
+        (_, M::Allow { .. }) => V::Act,
 
         (P::Reserved, M::Prefill(_) | M::Pull { .. }) => V::Act,
         (P::Prefilling | P::Published, M::Prefill(_)) => V::Duplicate,

@@ -28,6 +28,7 @@
 //!   Published   Release             published                                 the same
 //!   Pulling     the end of a read   pull                                      the same
 //!   Decoding    the next token      stall, anew with each                     the same
+//!    paused      Allow               the request's end                         the same
 //!   Closing     the last proof      proof, and nothing else                   told to stop again after every proof_retry
 //! ```
 //!
@@ -43,6 +44,7 @@
 //! Use: feed inputs; after each, take commands until there are none and perform them in order; call `handle_timeout` when
 //! `poll_timeout` has passed.
 
+mod allowance;
 mod closing;
 mod command;
 mod config;
@@ -66,7 +68,7 @@ use crate::time::{Span, Time};
 pub use command::{HostCommand, ToOwner};
 pub use config::{HostLimits, HostSpec};
 pub use counters::HostCounters;
-pub use input::{EngineInput, FromOwner, HostInput, Job, TransferInput};
+pub use input::{EngineInput, FromOwner, HostInput, Job, Kept, TransferInput};
 use stay::{Phase, Stay};
 pub use stay::{StayCause, StayPhase, StayTransition, StayView};
 
@@ -232,6 +234,7 @@ impl Host {
         let deadline = match phase {
             // The request's deadline does not bound how long a proof may take.
             Phase::Closing { .. } => now + span,
+            Phase::Decoding if stay.is_ahead() => stay.ends,
             _ => stay.ends.min(now + span),
         };
         stay.enter(now, phase, deadline);

@@ -35,6 +35,8 @@ impl Host {
                 self.count_absent(was_here);
                 self.tell(attempt, ToOwner::Failed(AttemptError::UnknownAttempt));
             }
+            // No answer: what it holds no more its owner hears with the next digest.
+            FromOwner::Allow { .. } => self.count_absent(was_here),
             FromOwner::Release | FromOwner::Close => {
                 // The Close of an attempt that ended here by itself is the normal course.
                 if !was_here {
@@ -60,13 +62,21 @@ impl Host {
             // The whole prompt may have been shared at the grant, and then nothing is left to sample from.
             FromOwner::Prefill(_) => self.counters.out_of_order += 1,
             FromOwner::Pull { sampled } => self.pull(now, attempt, *sampled),
+            FromOwner::Allow { until } => {
+                if !self.allow(now, attempt, *until) {
+                    self.counters.duplicates += 1;
+                }
+            }
             FromOwner::Release | FromOwner::Close => self.leave(now, attempt, true, StayCause::ClosedByOwner),
         }
     }
 
     /// Hands the prompt of a stay to the engine.
     pub(super) fn start_prefill(&mut self, now: Time, attempt: Attempt, why: StayCause) {
-        let whole = self.stays.get(&attempt).is_some_and(|stay| stay.whole);
+        let Some(stay) = self.stays.get(&attempt) else {
+            return;
+        };
+        let (whole, until) = (stay.whole, stay.until);
         if !self.ledger.hold(attempt, Hold::Engine) {
             return;
         }
@@ -78,6 +88,7 @@ impl Host {
             blocks,
             computed,
             whole,
+            until,
         });
         self.enter(
             now,
@@ -122,9 +133,10 @@ impl Host {
 
     /// The KV of every position is here: generate.
     pub(super) fn pulled(&mut self, now: Time, attempt: Attempt, why: StayCause) {
-        let Some(positions) = self.stays.get(&attempt).map(|stay| stay.positions) else {
+        let Some(stay) = self.stays.get(&attempt) else {
             return;
         };
+        let (positions, until) = (stay.positions, stay.until);
         self.note_computed(attempt, positions);
         self.tell(attempt, ToOwner::Pulled);
         if self.ledger.hold(attempt, Hold::Engine) {
@@ -133,6 +145,7 @@ impl Host {
                 attempt,
                 blocks,
                 computed: positions,
+                until,
             });
             self.enter(now, attempt, Phase::Decoding, self.spec.limits.stall, why);
         }

@@ -95,6 +95,8 @@ pub(super) struct Stay {
     pub(super) computed: u32,
     /// Index in the whole answer of the next token sampled here.
     pub(super) answered: u32,
+    /// The first of them that may not be sampled yet.
+    pub(super) until: u32,
 }
 
 impl Stay {
@@ -112,6 +114,7 @@ impl Stay {
             positions: job.positions,
             computed: 0,
             answered: job.delivered,
+            until: job.until.max(job.delivered.saturating_add(1)),
         }
     }
 
@@ -131,6 +134,11 @@ impl Stay {
         self.phase = phase;
         self.since = now;
         self.deadline = deadline;
+    }
+
+    /// Whether the answer has come as far as it may: it waits for its reader, and nothing here is late.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.answered >= self.until
     }
 
     /// There was progress: the phase may last until `deadline` now.

@@ -1,18 +1,26 @@
 //! What ends many stays at once: a digest, and the end of a link.
 
-use crate::host::{Host, HostCommand, StayCause, StayPhase};
+use std::collections::BTreeMap;
+
+use crate::host::{Host, HostCommand, Kept, StayCause, StayPhase};
 use crate::id::{Attempt, NodeId};
 use crate::time::Time;
 
 impl Host {
     /// The owner's list is the truth: a stay that it does not list was closed by a message that never came.
-    pub(super) fn on_digest(&mut self, now: Time, gateway: NodeId, n: u64, open: &[Attempt]) {
-        let mut open = open.to_vec();
-        open.sort_unstable();
+    /// What the stays that it lists may do, it says once more.
+    pub(super) fn on_digest(&mut self, now: Time, gateway: NodeId, n: u64, open: &[Kept]) {
+        let open: BTreeMap<Attempt, u32> = open.iter().map(|kept| (kept.attempt, kept.until)).collect();
         for attempt in self.open_stays_of(gateway) {
-            if open.binary_search(&attempt).is_err() && !planted!(DigestIgnored) {
-                self.counters.healed_by_digest += 1;
-                self.leave(now, attempt, false, StayCause::NotInDigest);
+            match open.get(&attempt) {
+                Some(until) => {
+                    self.allow(now, attempt, *until);
+                }
+                None if planted!(DigestIgnored) => {}
+                None => {
+                    self.counters.healed_by_digest += 1;
+                    self.leave(now, attempt, false, StayCause::NotInDigest);
+                }
             }
         }
         let held = self

@@ -30,6 +30,7 @@ impl Room {
             positions: self.spec.positions.saturating_add(self.delivered),
             delivered: self.delivered,
             max_positions: self.spec.positions.saturating_add(self.spec.max_new),
+            until: self.allowed,
             deadline: self.spec.deadline,
         }
     }
@@ -47,6 +48,7 @@ impl Room {
                 state: LegState::Promised,
             });
         }
+        self.allow_first();
         let waits_since = if planted!(QueueTimeIsFault) {
             self.entered
         } else {
@@ -112,7 +114,7 @@ impl Room {
     }
 
     /// Every token that was asked for is delivered; only the word that this is all may be missing.
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.delivered > 0 && self.delivered >= self.spec.max_new
     }
 

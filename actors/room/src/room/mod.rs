@@ -28,10 +28,12 @@
 //!   Prefilling   KV and first token       prefill_stall, anew with progress   next attempt
 //!   Pulling      the KV at decode         pull                                next attempt
 //!   Decoding     the next token           token_stall, anew with each         next attempt
+//!    paused       the reader               the request's deadline              Expired
 //!   a leg that   proof that the lease     drain_fence, anew while it is said  the worker is fenced, again and again
 //!    closes       is returned              to be held, but at most drain_max   until that is reported
 //! ```
 
+mod allowance;
 mod attempt;
 mod deadline;
 mod leg;
@@ -77,6 +79,10 @@ pub struct Room {
     entered: Time,
     legs: Vec<Leg>,
     delivered: u32,
+    /// Of those, tokens that the reader has taken.
+    read: u32,
+    /// What the current attempt's work is allowed at most: see [`Work::until`](crate::Work::until).
+    allowed: u32,
     /// Attempts that failed by a fault.
     faults: u32,
     /// Attempts that failed for lack of credit, since the last token.
@@ -144,6 +150,8 @@ impl Room {
             entered: now,
             legs: Vec::new(),
             delivered: 0,
+            read: 0,
+            allowed: 0,
             faults: 0,
             refusals: 0,
             last_error: None,
@@ -170,12 +178,13 @@ impl Room {
                 self.handle_report(now, worker, generation, report);
             }
             Input::WorkerLost { worker } => self.worker_lost(now, worker),
+            Input::Read { tokens } if self.phase().is_live() => self.reader_took(now, tokens),
             Input::StopStringFound if self.phase().is_live() && self.delivered > 0 => {
                 self.settle(now, Outcome::Completed(crate::Finish::Stop));
             }
             Input::Abort(by) if self.phase().is_live() => self.settle(now, Outcome::Aborted(by)),
             // Late by nature, and without effect: the outcome is fixed.
-            Input::StopStringFound | Input::Abort(_) => {}
+            Input::Read { .. } | Input::StopStringFound | Input::Abort(_) => {}
         }
         self.check();
     }

@@ -144,8 +144,9 @@ impl Room {
     }
 
     fn begin_decode(&mut self, now: Time, worker: NodeId, why: Why) {
-        let deadline = Deadline::after(now, self.limits.token_stall);
+        let deadline = self.token_deadline(now);
         self.enter(now, Phase::Decoding(Decoding { deadline, worker }), why);
+        self.got_ahead(now);
     }
 
     /// A refused first order leaves no lease behind. Where the worker had granted something before, it may.
@@ -187,15 +188,23 @@ impl Room {
         match self.deliver(from, count) {
             Delivery::Gap => self.fail_attempt(now, worker, AttemptError::Gap),
             Delivery::Nothing => self.count_stale(),
-            Delivery::Some => match &mut self.phase {
-                Phase::Prefilling(p) => {
-                    p.sampled = true;
-                    p.deadline = Deadline::after(now, self.limits.prefill_stall);
-                    self.leave_prefill(now);
-                }
-                Phase::Decoding(p) => p.deadline = Deadline::after(now, self.limits.token_stall),
-                _ => {}
-            },
+            Delivery::Some => self.delivered_more(now),
+        }
+    }
+
+    fn delivered_more(&mut self, now: Time) {
+        let next = self.token_deadline(now);
+        match &mut self.phase {
+            Phase::Prefilling(p) => {
+                p.sampled = true;
+                p.deadline = Deadline::after(now, self.limits.prefill_stall);
+                self.leave_prefill(now);
+            }
+            Phase::Decoding(p) => {
+                p.deadline = next;
+                self.got_ahead(now);
+            }
+            _ => {}
         }
     }
 

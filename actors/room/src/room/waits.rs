@@ -45,6 +45,8 @@ pub enum WaitsFor {
         /// From whom.
         worker: NodeId,
     },
+    /// The answer's reader, who has not taken enough of it. Its worker keeps what it has.
+    Reader,
     /// Proof that a lease is returned.
     Proof {
         /// By the first of those that owe it.
@@ -97,6 +99,12 @@ impl Room {
     #[must_use]
     pub fn delivered(&self) -> u32 {
         self.delivered
+    }
+
+    /// How far the current attempt was allowed to go: see [`Work::until`](crate::Work::until). A digest repeats it.
+    #[must_use]
+    pub fn allowed(&self) -> u32 {
+        self.allowed
     }
 
     /// Inputs that changed nothing because they were stale, out of turn, or repeated.
@@ -153,6 +161,7 @@ impl Room {
                 from: p.route.prefill,
                 to: p.route.decode,
             },
+            Phase::Decoding(_) if self.awaits_reader() => WaitsFor::Reader,
             Phase::Decoding(p) => WaitsFor::Token { worker: p.worker },
             Phase::Draining => self
                 .legs()

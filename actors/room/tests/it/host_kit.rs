@@ -2,7 +2,7 @@
 
 use room::{
     Attempt, BlockHash, BlockId, EngineInput, FromOwner, Generation, Host, HostCommand, HostInput,
-    HostLimits, HostSpec, Job, NodeId, Report, RoomId, Span, Time, ToOwner, TransferInput,
+    HostLimits, HostSpec, Job, Kept, NodeId, Report, RoomId, Span, Time, ToOwner, TransferInput,
 };
 
 pub(crate) const BLOCK_TOKENS: u32 = 4;
@@ -30,11 +30,17 @@ pub(crate) fn job(text: u128, positions: u32) -> Job {
         positions,
         max_positions: positions * 2,
         delivered: 0,
+        until: u32::MAX,
         hashes: (0..u128::from(positions / BLOCK_TOKENS))
             .map(|i| BlockHash(text * 1_000 + i))
             .collect(),
         deadline: at(60_000),
     }
+}
+
+/// As a digest lists it, with leave to go so far.
+pub(crate) fn kept(attempt: Attempt, until: u32) -> Kept {
+    Kept { attempt, until }
 }
 
 pub(crate) fn spec(mixed: bool) -> HostSpec {
@@ -97,7 +103,7 @@ impl Worker {
         self.feed(HostInput::Digest {
             gateway: GATEWAY,
             n,
-            open: open.to_vec(),
+            open: open.iter().map(|attempt| kept(*attempt, 0)).collect(),
         })
     }
 
@@ -139,21 +145,30 @@ pub(crate) fn show(command: &HostCommand) -> String {
             blocks,
             computed,
             whole,
+            until,
         } => {
             let goal = if *whole { "whole" } else { "first token" };
             format!(
-                "prefill {} in {} from {computed}, {goal}",
+                "prefill {} in {} from {computed}, {goal}{}",
                 tag(*attempt),
-                run(blocks)
+                run(blocks),
+                leave(*until)
             )
         }
         HostCommand::StartDecode {
             attempt,
             blocks,
             computed,
+            until,
         } => {
-            format!("decode {} in {} from {computed}", tag(*attempt), run(blocks))
+            let leave = leave(*until);
+            format!(
+                "decode {} in {} from {computed}{leave}",
+                tag(*attempt),
+                run(blocks)
+            )
         }
+        HostCommand::Allow { attempt, until } => format!("allow {}{}", tag(*attempt), leave(*until)),
         HostCommand::Grow { attempt, blocks } => format!("grow {} by {}", tag(*attempt), run(blocks)),
         HostCommand::StopEngine { attempt } => format!("stop engine {}", tag(*attempt)),
         HostCommand::Offer { attempt, blocks } => format!("offer {} {}", tag(*attempt), run(blocks)),
@@ -174,6 +189,14 @@ fn show_message(message: &ToOwner) -> String {
         ToOwner::Refused(why) => format!("Refused {why:?}"),
         ToOwner::Failed(why) => format!("Failed {why:?}"),
         ToOwner::Published | ToOwner::Pulled | ToOwner::Closed => format!("{message:?}"),
+    }
+}
+
+/// Where there is an end of it.
+fn leave(until: u32) -> String {
+    match until {
+        u32::MAX => String::new(),
+        until => format!(", until {until}"),
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use room::{Attempt, EngineInput, FromOwner, Generation, Job, NodeId, RoomId, TransferInput};
 
-use crate::host_kit::job;
+use crate::host_kit::{job, kept};
 use crate::host_world::{Op, World, finish};
 
 const GATEWAYS: [NodeId; 2] = [NodeId(1), NodeId(2)];
@@ -23,7 +23,11 @@ fn attempts() -> impl Strategy<Value = Attempt> {
 
 /// Few texts, so that prefixes are shared; sizes from one position to more than the pool has.
 fn jobs() -> impl Strategy<Value = Job> {
-    (0..3_u128, 0..26_u32).prop_map(|(text, positions)| job(text, positions))
+    let until = prop_oneof![3 => Just(u32::MAX), 1 => 0..6_u32];
+    (0..3_u128, 0..26_u32, until).prop_map(|(text, positions, until)| Job {
+        until,
+        ..job(text, positions)
+    })
 }
 
 fn from_owner() -> impl Strategy<Value = FromOwner> {
@@ -31,6 +35,7 @@ fn from_owner() -> impl Strategy<Value = FromOwner> {
         4 => jobs().prop_map(FromOwner::Reserve),
         4 => jobs().prop_map(FromOwner::Prefill),
         4 => Just(FromOwner::Pull { sampled: 1 }),
+        2 => (0..20_u32).prop_map(|until| FromOwner::Allow { until }),
         1 => Just(FromOwner::Release),
         1 => Just(FromOwner::Close),
     ]
@@ -60,7 +65,7 @@ fn ops() -> impl Strategy<Value = Op> {
         12 => (attempts(), engine()).prop_map(|(attempt, event)| Op::Engine(attempt, event)),
         8 => (attempts(), transfer()).prop_map(|(attempt, event)| Op::Transfer(attempt, event)),
         1 => (attempts(), engine()).prop_map(|(attempt, event)| Op::Stray(attempt, event)),
-        1 => (gateway.clone(), vec(attempts(), 0..6)).prop_map(|(gateway, open)| Op::Digest(gateway, open)),
+        1 => (gateway.clone(), vec((attempts(), 0..20_u32), 0..6)).prop_map(|(gateway, open)| Op::Digest(gateway, open.into_iter().map(|(attempt, until)| kept(attempt, until)).collect())),
         1 => gateway.prop_map(Op::GatewayLost),
         1 => (0..12_000_u64).prop_map(Op::Pass),
     ]

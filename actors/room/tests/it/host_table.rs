@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use room::{EngineInput, Finish, FromOwner, HostInput, TransferInput};
 
-use crate::host_kit::{FIRST_TOKEN, GATEWAY, Worker, attempt, job};
+use crate::host_kit::{FIRST_TOKEN, GATEWAY, Worker, attempt, job, kept};
 
 /// Brings attempt 1#2 into a state.
 type Build = fn(&mut Worker);
@@ -21,6 +21,15 @@ const STATES: &[(&str, Build)] = &[
     ("published", publish),
     ("pulling", pull),
     ("decoding", decode),
+    ("decoding (paused)", |w| {
+        let until = 1;
+        w.owner(
+            attempt(1, 2),
+            FromOwner::Reserve(room::Job { until, ..job(7, 10) }),
+        );
+        w.owner(attempt(1, 2), FromOwner::Pull { sampled: 1 });
+        w.transfer(attempt(1, 2), TransferInput::ReadEnded { ok: true });
+    }),
     ("closing (engine)", |w| {
         prefill(w);
         close(w);
@@ -73,6 +82,7 @@ fn owner_inputs() -> Vec<(String, HostInput)> {
             ("Reserve", FromOwner::Reserve(job(7, 10))),
             ("Prefill", FromOwner::Prefill(job(7, 10))),
             ("Pull", FromOwner::Pull { sampled: 1 }),
+            ("Allow", FromOwner::Allow { until: 9 }),
             ("Release", FromOwner::Release),
             ("Close", FromOwner::Close),
         ];
@@ -120,7 +130,8 @@ fn other_inputs() -> Vec<(String, HostInput)> {
         )
     };
     vec![
-        digest("digest with it", vec![about]),
+        digest("digest with it", vec![kept(about, 0)]),
+        digest("digest allowing", vec![kept(about, 9)]),
         digest("digest without it", Vec::new()),
         (
             "gateway lost".to_owned(),

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use room::{
-    Attempt, BlockId, EngineInput, Finish, FromOwner, Hold, Host, HostCommand, HostInput, NodeId, Span, Time,
-    ToOwner, TransferInput,
+    Attempt, BlockId, EngineInput, Finish, FromOwner, Hold, Host, HostCommand, HostInput, Kept, NodeId, Span,
+    Time, ToOwner, TransferInput,
 };
 
 use crate::host_kit::{BLOCK_TOKENS, at, spec};
@@ -44,7 +44,7 @@ pub(crate) struct World {
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Owner(Attempt, FromOwner),
-    Digest(NodeId, Vec<Attempt>),
+    Digest(NodeId, Vec<Kept>),
     GatewayLost(NodeId),
     /// The engine reports about this sequence, if it has it.
     Engine(Attempt, EngineInput),
@@ -153,6 +153,7 @@ impl World {
                     blocks,
                     computed,
                     whole,
+                    ..
                 } => {
                     if !whole {
                         self.first_only.insert(attempt);
@@ -163,9 +164,16 @@ impl World {
                     attempt,
                     blocks,
                     computed,
+                    ..
                 } => {
                     self.first_only.remove(&attempt);
                     self.start(attempt, Hold::Engine, blocks, computed / BLOCK_TOKENS);
+                }
+                HostCommand::Allow { attempt, .. } => {
+                    assert!(
+                        self.at_work.contains_key(&(attempt, Hold::Engine)),
+                        "allowed nobody"
+                    );
                 }
                 HostCommand::Grow { attempt, blocks } => {
                     self.refuse_touched(attempt, &blocks.iter().copied().collect(), &BTreeSet::new());

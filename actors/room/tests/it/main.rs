@@ -1,6 +1,7 @@
 //! The protocol, tested as its users see it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod allowance;
 mod desk;
 mod desk_credit;
 mod desk_kit;

@@ -53,6 +53,15 @@ pub(crate) fn new_room() -> Room {
     Room::new(ROOM, SPEC, &Limits::default(), ms(0))
 }
 
+/// One whose answer may be so many tokens ahead of its reader.
+pub(crate) fn room_of(unread_tokens: u32) -> Room {
+    let limits = Limits {
+        unread_tokens,
+        ..Limits::default()
+    };
+    Room::new(ROOM, SPEC, &limits, ms(0))
+}
+
 /// Where the outcome is still open.
 pub(crate) const LIVE: [PhaseKind; 5] = [
     PhaseKind::Queued,

@@ -7,11 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use room::{
-    AbortBy, AttemptError, Command, Credit, Failure, Finish, Generation, Input, Limits, NodeId, Order,
-    Outcome, PhaseKind, Refusal, Report, Room, Route, Span, Time, WaitsFor,
+    AbortBy, AttemptError, Command, Credit, Failure, Finish, Generation, Input, NodeId, Order, Outcome,
+    PhaseKind, Refusal, Report, Room, Route, Span, Time, WaitsFor,
 };
 
-use crate::room_kit::{DECODE, PREFILL, ROOM, SPEC, STRANGER, cases, ms};
+use crate::room_kit::{DECODE, PREFILL, SPEC, STRANGER, cases, ms, room_of};
+
+/// Tokens of an answer that may be unread.
+const UNREAD: u32 = 3;
 
 const WORKERS: [NodeId; 4] = [PREFILL, DECODE, NodeId(21), STRANGER];
 
@@ -32,6 +35,8 @@ enum Op {
     /// What a healthy worker would say next.
     GoOn,
     Lost(usize),
+    /// The reader is said to have taken so many tokens.
+    Read(u32),
     StopString,
     Abort,
     Pass(u64),
@@ -74,6 +79,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(worker, back, report)| Op::Report { worker, back, report }),
         20 => Just(Op::GoOn),
         1 => worker.prop_map(Op::Lost),
+        2 => (0..9u32).prop_map(Op::Read),
         1 => Just(Op::StopString),
         1 => Just(Op::Abort),
         4 => (0..4_000u64).prop_map(Op::Pass),
@@ -92,6 +98,9 @@ struct Watcher {
     open: BTreeSet<(NodeId, Generation)>,
     /// Credit that was granted and has not come back.
     credit: BTreeSet<(NodeId, Generation)>,
+    /// What the reader has taken, and how far the current attempt was allowed to go.
+    read: u32,
+    allowed: u32,
     /// The last order to each worker.
     orders: BTreeMap<NodeId, Order>,
 }
@@ -99,7 +108,7 @@ struct Watcher {
 impl Watcher {
     fn new() -> Self {
         let mut watcher = Self {
-            room: Room::new(ROOM, SPEC, &Limits::default(), ms(0)),
+            room: room_of(UNREAD),
             now: ms(0),
             answers: Vec::new(),
             ended: false,
@@ -107,6 +116,8 @@ impl Watcher {
             generation: Generation::FIRST,
             open: BTreeSet::new(),
             credit: BTreeSet::new(),
+            read: 0,
+            allowed: 0,
             orders: BTreeMap::new(),
         };
         watcher.settle(None);
@@ -146,6 +157,7 @@ impl Watcher {
             Op::Lost(worker) => Input::WorkerLost {
                 worker: WORKERS[worker],
             },
+            Op::Read(tokens) => Input::Read { tokens },
             Op::StopString => Input::StopStringFound,
             Op::Abort => Input::Abort(AbortBy::ClientGone),
             Op::Pass(millis) => return self.pass(Span::from_millis(millis)),
@@ -184,6 +196,7 @@ impl Watcher {
                 },
             )),
             WaitsFor::Token { worker } => Some(speaks(worker, Report::Tokens { from: next, count: 1 })),
+            WaitsFor::Reader => Some(Input::Read { tokens: next }),
             WaitsFor::Proof { worker, .. } => {
                 let leg = self.room.legs().into_iter().find(|leg| leg.worker == worker)?;
                 Some(Input::FromWorker {
@@ -203,6 +216,7 @@ impl Watcher {
                 self.credit
                     .extend(route.workers().map(|worker| (worker, generation)));
             }
+            Input::Read { tokens } => self.read = self.read.max(tokens.min(self.delivered)),
             Input::WorkerLost { worker } => self.open.retain(|(at, _)| *at != worker),
             Input::FromWorker {
                 worker,
@@ -285,16 +299,47 @@ impl Watcher {
     }
 
     fn sent(&mut self, to: NodeId, generation: Generation, order: Order) {
+        self.allows(order);
         match order {
             Order::Reserve(_) | Order::Prefill { .. } => {
                 assert!(self.answers.is_empty(), "work was started after the answer");
                 assert!(self.credit.contains(&(to, generation)), "work before credit");
                 self.open.insert((to, generation));
             }
+            Order::Allow { .. } => {
+                assert!(self.answers.is_empty(), "more was allowed after the answer");
+                assert!(
+                    self.open.contains(&(to, generation)),
+                    "allowed where nothing is held"
+                );
+            }
             Order::Pull { .. } => assert!(self.open.contains(&(to, generation))),
             Order::Release | Order::Close => {}
         }
         self.orders.insert(to, order);
+    }
+
+    /// No more is allowed than what may be unread (and one token an attempt), and within an attempt it only grows.
+    fn allows(&mut self, order: Order) {
+        let until = match order {
+            Order::Reserve(work) => {
+                self.allowed = 0;
+                work.until
+            }
+            Order::Prefill { work, .. } => work.until,
+            Order::Allow { until } => {
+                assert!(until > self.allowed, "allowed nothing new");
+                until
+            }
+            Order::Pull { .. } | Order::Release | Order::Close => return,
+        };
+        assert!(
+            until >= self.allowed && until > 0,
+            "{until} after {}",
+            self.allowed
+        );
+        assert!(until <= (self.read + UNREAD).max(self.delivered + 1));
+        self.allowed = until;
     }
 
     /// Nothing is delivered twice, and nothing is left out (INV-06).
@@ -334,6 +379,8 @@ impl Watcher {
             "forgotten leases: {:?} of {known:?}",
             self.open
         );
+        let waits = room.waits_for() == WaitsFor::Reader;
+        assert!(!waits || self.read < self.delivered, "nobody to wait for");
         let whole = matches!(room.outcome(), Some(Outcome::Completed(Finish::Length)));
         assert!(!whole || self.delivered > 0);
     }

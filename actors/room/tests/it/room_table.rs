@@ -10,7 +10,7 @@ use room::{
 };
 
 use crate::room_kit::{
-    DECODE, MIXED, PAIR, PREFILL, SPEC, STRANGER, advance, commands, from, ms, new_room, room_in,
+    DECODE, MIXED, PAIR, PREFILL, SPEC, STRANGER, advance, commands, from, ms, new_room, room_in, room_of,
     second_attempt, tell, token,
 };
 
@@ -51,6 +51,12 @@ const STATES: &[(&str, Make)] = &[
                 count: SPEC.max_new - 1,
             },
         );
+        drained_of(room)
+    }),
+    ("decoding, paused for its reader", || {
+        let mut room = room_of(2);
+        advance(&mut room, PhaseKind::Decoding, PAIR, ms(0));
+        tell(&mut room, ms(0), DECODE, token(1));
         drained_of(room)
     }),
     ("draining, both legs out", || {
@@ -207,6 +213,8 @@ fn all_acts(room: &Room) -> Vec<(Label, Act)> {
     for (what, worker) in [("P lost", PREFILL), ("D lost", DECODE), ("X lost", STRANGER)] {
         add(("", what), Input::WorkerLost { worker });
     }
+    let tokens = room.delivered();
+    add(("", "Read(all)"), Input::Read { tokens });
     add(("", "StopString"), Input::StopStringFound);
     add(("", "Abort"), Input::Abort(AbortBy::ClientGone));
     acts.push((("", "phase deadline"), Act::PhaseDeadline));
@@ -328,6 +336,7 @@ fn show_order(order: Order) -> String {
             )
         }
         Order::Pull { from } => format!("Pull(from {})", name(from)),
+        Order::Allow { until } => format!("Allow(until {until})"),
         Order::Release => "Release".to_owned(),
         Order::Close => "Close".to_owned(),
     }

@@ -88,6 +88,8 @@ pub struct Counts {
     pub outcomes: BTreeMap<(&'static str, String), u64>,
     /// Attempts that failed and were followed by another.
     pub retries: u64,
+    /// Times that an answer was paused for its reader.
+    pub pauses: u64,
     /// Leases not proven returned in time.
     pub drains_overdue: u64,
     /// Workers fenced for a lease they did not return.
@@ -143,6 +145,7 @@ impl Board {
     pub(crate) fn happened(&self, event: &Event) {
         self.with(|rooms| match event.what {
             Happening::AttemptFailed { retried: true, .. } => rooms.counts.retries += 1,
+            Happening::Paused => rooms.counts.pauses += 1,
             Happening::DrainOverdue { .. } => rooms.counts.drains_overdue += 1,
             Happening::Fenced { .. } => rooms.counts.fences += 1,
             _ => {}

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mesh::{Link, SendError};
 use room::{Attempt, Generation, NodeId, RoomId};
 use tracing::warn;
-use wire::{RoomKey, ToWorker};
+use wire::{Kept, RoomKey, ToWorker};
 
 use super::directory::{Directory, Mail, News};
 use crate::convert;
@@ -24,7 +24,8 @@ struct Worker {
 
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 enum Leg {
-    Open,
+    /// How far the worker was allowed to go is part of the digest: whatever became of the frame that said so.
+    Open { until: u32 },
     /// A `Close` or `Release` was sent: no longer part of the digest, so that the digest closes it too.
     Closing,
 }
@@ -83,8 +84,13 @@ impl Fabric {
         let sent = self.with(|workers| {
             let worker = workers.get_mut(&to)?;
             match frame {
-                ToWorker::Reserve { .. } | ToWorker::Prefill { .. } => {
-                    worker.legs.insert(key, Leg::Open);
+                ToWorker::Reserve { until, .. } | ToWorker::Prefill { until, .. } => {
+                    worker.legs.insert(key, Leg::Open { until: *until });
+                }
+                ToWorker::Allow { until: more, .. } => {
+                    if let Some(Leg::Open { until }) = worker.legs.get_mut(&key) {
+                        *until = (*until).max(*more);
+                    }
                 }
                 ToWorker::Close { .. } | ToWorker::Release { .. } => {
                     worker.legs.entry(key).and_modify(|leg| *leg = Leg::Closing);
@@ -126,12 +132,11 @@ impl Fabric {
             while worker.digests.len() > DIGESTS_REMEMBERED {
                 worker.digests.pop_first();
             }
-            let open = worker
-                .legs
-                .iter()
-                .filter(|(_, leg)| **leg == Leg::Open)
-                .map(|(key, _)| *key)
-                .collect();
+            let kept = |(key, leg): (&RoomKey, &Leg)| match *leg {
+                Leg::Open { until } => Some(Kept { key: *key, until }),
+                Leg::Closing => None,
+            };
+            let open = worker.legs.iter().filter_map(kept).collect();
             match worker.link.send(&ToWorker::Heartbeat { n, open }) {
                 Ok(()) | Err(SendError::Down) => {}
                 Err(error) => worker.link.close(error.to_string()),

@@ -16,7 +16,7 @@ use super::handle::{Refused, Started};
 use super::job::Job;
 use super::request::{Birth, Mandate, Request, RequestArguments, RequestMessage};
 use super::shared::{RequestId, Shared};
-use crate::answer::{AnswerSink, answer};
+use crate::answer::{AnswerSink, FromReader, TellOwner, answer};
 use crate::convert;
 
 /// What the supervisor is told.
@@ -162,8 +162,13 @@ impl SupervisorState {
         // Armed before anything is sent.
         self.shared.watch.arm(request, spec.deadline);
         let give_up_at = self.shared.clock.instant(spec.deadline + GIVE_UP_GRACE);
-        let slot = AbortSlot::default();
-        let (sink, stream) = answer(rooms.len(), give_up_at, slot.aborter());
+        let slot = OwnerSlot::default();
+        let (sink, stream) = answer(
+            rooms.len(),
+            give_up_at,
+            self.shared.limits.read_step(),
+            slot.teller(),
+        );
         let birth = Birth::New(Arc::new(job), rooms);
         match self.start(myself, request, birth, ids.clone(), sink, 0).await {
             Some(actor) => {
@@ -270,17 +275,21 @@ impl SupervisorState {
 /// How long after a request's deadline its reader gives up by itself.
 const GIVE_UP_GRACE: Span = Span::from_millis(2_000);
 
-/// The reader's way to abort, which exists before the actor does.
+/// The reader's way to the owner, which exists before the actor does.
 #[derive(Clone, Default)]
-struct AbortSlot(Arc<std::sync::OnceLock<ActorRef<RequestMessage>>>);
+struct OwnerSlot(Arc<std::sync::OnceLock<ActorRef<RequestMessage>>>);
 
-impl AbortSlot {
-    fn aborter(&self) -> Box<dyn Fn(room::AbortBy) + Send + Sync> {
+impl OwnerSlot {
+    fn teller(&self) -> TellOwner {
         let slot = self.clone();
-        Box::new(move |by| {
+        Box::new(move |said| {
             if let Some(actor) = slot.0.get() {
+                let message = match said {
+                    FromReader::Read => RequestMessage::Read,
+                    FromReader::Gone => RequestMessage::Abort(room::AbortBy::ClientGone),
+                };
                 // An actor that is gone has ended the rooms, or its heir will.
-                let _ = actor.cast(RequestMessage::Abort(by));
+                let _ = actor.cast(message);
             }
         })
     }

@@ -17,6 +17,8 @@ pub(crate) fn log(event: &Event) {
         } => {
             info!(%room, generation, %worker, ?error, retried, "the attempt failed");
         }
+        Happening::Paused => debug!(%room, generation, "paused: its reader is behind"),
+        Happening::Resumed => debug!(%room, generation, "goes on: its reader has caught up"),
         Happening::LegOpened { worker } => debug!(%room, generation, %worker, "leg opened"),
         Happening::LegReturned { worker, of, by } => {
             debug!(%room, generation = of.0, %worker, ?by, "leg returned");

@@ -83,19 +83,20 @@ impl Contents {
 
 impl Content {
     /// What the engine is told when it starts on the prompt.
-    pub(crate) fn prefill(&self, blocks: &[BlockId], computed: u32, whole: bool) -> SequenceSpec {
+    pub(crate) fn prefill(&self, blocks: &[BlockId], computed: u32, whole: bool, until: u32) -> SequenceSpec {
         let goal = if whole { Goal::Answer } else { Goal::FirstToken };
         self.sequence(
             self.work.tokens.clone(),
             self.work.max_new,
             blocks,
             computed,
+            until,
             goal,
         )
     }
 
     /// What the engine is told when it goes on after a pull.
-    pub(crate) fn decode(&self, blocks: &[BlockId], computed: u32) -> SequenceSpec {
+    pub(crate) fn decode(&self, blocks: &[BlockId], computed: u32, until: u32) -> SequenceSpec {
         let mut tokens = self.work.tokens.clone();
         tokens.extend(self.sampled_elsewhere.iter().map(|out| out.token));
         let sampled = u32::try_from(self.sampled_elsewhere.len()).unwrap_or(u32::MAX);
@@ -104,8 +105,14 @@ impl Content {
             self.work.max_new.saturating_sub(sampled),
             blocks,
             computed,
+            until,
             Goal::Answer,
         )
+    }
+
+    /// Where the answer's token at this place is in the whole sequence.
+    pub(crate) fn position(&self, place: u32) -> u32 {
+        self.work.prompt_tokens.saturating_add(place)
     }
 
     fn sequence(
@@ -114,6 +121,7 @@ impl Content {
         max_new: u32,
         blocks: &[BlockId],
         computed: u32,
+        until: u32,
         goal: Goal,
     ) -> SequenceSpec {
         SequenceSpec {
@@ -127,6 +135,7 @@ impl Content {
             computed,
             blocks: blocks.iter().map(|block| block.0).collect(),
             max_new,
+            until: self.position(until),
             sampling: convert::sampling_to_engine(&self.work.sampling),
             ignore_eos: self.work.ignore_eos,
             goal,

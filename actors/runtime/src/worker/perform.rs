@@ -61,28 +61,34 @@ impl State {
                 blocks,
                 computed,
                 whole,
+                until,
             } => {
                 self.tell_cached(attempt, computed);
                 let spec = self
                     .contents
                     .get(attempt)
-                    .map(|content| content.prefill(&blocks, computed, whole));
+                    .map(|content| content.prefill(&blocks, computed, whole, until));
                 self.start(attempt, spec)
             }
             HostCommand::StartDecode {
                 attempt,
                 blocks,
                 computed,
+                until,
             } => {
                 let spec = self
                     .contents
                     .get(attempt)
-                    .map(|content| content.decode(&blocks, computed));
+                    .map(|content| content.decode(&blocks, computed, until));
                 self.start(attempt, spec)
             }
             HostCommand::Grow { attempt, blocks } => {
                 let blocks = indices(&blocks);
                 self.command(attempt, |key| engine::Command::Grow { key, blocks })
+            }
+            HostCommand::Allow { attempt, until } => {
+                let until = self.contents.get(attempt)?.position(until);
+                self.command(attempt, |key| engine::Command::Allow { key, until })
             }
             HostCommand::StopEngine { attempt } => self.command(attempt, |key| engine::Command::Stop { key }),
             HostCommand::Offer { attempt, blocks } => Some(self.offer(attempt, &blocks)),
@@ -109,7 +115,7 @@ impl State {
     }
 
     /// An engine that is down holds nothing either: its end is its own event. A full queue is that of an engine that hangs in a step: a
-    /// stop is repeated until there is proof, and a sequence that is not given its blocks ends with its stay's deadline.
+    /// stop is repeated until there is proof, and a sequence that is not given its blocks, or its leave, ends with its stay's deadline.
     fn command(
         &self,
         attempt: Attempt,

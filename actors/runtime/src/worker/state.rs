@@ -47,35 +47,32 @@ impl State {
             ToWorker::Heartbeat { n, open } => {
                 let open = open
                     .into_iter()
-                    .map(|key| convert::attempt(gateway, key))
+                    .map(|kept| convert::kept(gateway, kept))
                     .collect();
                 self.feed(HostInput::Digest { gateway, n, open });
             }
             ToWorker::Reserve {
                 key,
                 work,
+                until,
                 deadline_ms,
             } => {
-                self.open(
-                    convert::attempt(gateway, key),
-                    work,
-                    deadline_ms,
-                    FromOwner::Reserve,
-                );
+                let attempt = convert::attempt(gateway, key);
+                self.open(attempt, work, until, deadline_ms, FromOwner::Reserve);
             }
             ToWorker::Prefill {
                 key,
                 work,
+                until,
                 deadline_ms,
             } => {
-                self.open(
-                    convert::attempt(gateway, key),
-                    work,
-                    deadline_ms,
-                    FromOwner::Prefill,
-                );
+                let attempt = convert::attempt(gateway, key);
+                self.open(attempt, work, until, deadline_ms, FromOwner::Prefill);
             }
             ToWorker::Pull { key, ticket, first } => self.pull(convert::attempt(gateway, key), ticket, first),
+            ToWorker::Allow { key, until } => {
+                self.owner(convert::attempt(gateway, key), FromOwner::Allow { until });
+            }
             ToWorker::Release { key } => self.owner(convert::attempt(gateway, key), FromOwner::Release),
             ToWorker::Close { key } => self.owner(convert::attempt(gateway, key), FromOwner::Close),
             ToWorker::Goodbye { reason } => {
@@ -94,11 +91,12 @@ impl State {
         &mut self,
         attempt: Attempt,
         work: wire::Work,
+        until: u32,
         deadline_ms: u64,
         message: impl FnOnce(room::Job) -> FromOwner,
     ) {
         let spec = self.host.spec();
-        let sizes = convert::work_to_host(&work, spec.block_tokens, self.clock.now(), deadline_ms);
+        let sizes = convert::work_to_host(&work, spec.block_tokens, until, self.clock.now(), deadline_ms);
         // If no stay comes of it, it goes as that of a stay that ends does.
         self.contents.open(attempt, work);
         self.owner(attempt, message(sizes));

@@ -16,5 +16,6 @@ mod links;
 mod overload;
 mod owners;
 mod pulls;
+mod readers;
 mod serving;
 mod storm;

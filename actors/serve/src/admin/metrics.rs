@@ -98,6 +98,11 @@ fn counts(text: &mut Text, gateway: &GatewayHandle) {
             counts.retries,
         ),
         (
+            "innkeeper_pauses_total",
+            "Times that an answer was paused because its client had not read what there was.",
+            counts.pauses,
+        ),
+        (
             "innkeeper_drains_overdue_total",
             "Leases not proven returned in time.",
             counts.drains_overdue,

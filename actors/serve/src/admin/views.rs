@@ -129,6 +129,7 @@ fn waits_for(waits_for: WaitsFor, name: impl Fn(room::NodeId) -> String, now: Ti
         }
         WaitsFor::Kv { from, to } => format!("{} to pull the KV from {}", name(to), name(from)),
         WaitsFor::Token { worker } => format!("the next token from {}", name(worker)),
+        WaitsFor::Reader => "its client to read what it has".to_owned(),
         WaitsFor::Proof { worker, leases } => {
             format!(
                 "proof from {} that its lease is returned ({leases} out)",

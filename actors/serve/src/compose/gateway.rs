@@ -207,6 +207,7 @@ fn limits(config: &Config) -> Limits {
         prefill_stall: Span::from_millis(limits.prefill_stall_ms),
         pull: Span::from_millis(limits.pull_ms),
         token_stall: Span::from_millis(limits.decode_stall_ms),
+        unread_tokens: limits.unread_tokens,
         max_faults: limits.attempts,
         // A dead link is found as such first.
         drain_fence: Span {

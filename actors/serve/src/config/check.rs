@@ -64,7 +64,7 @@ impl Config {
         Ok(())
     }
 
-    fn ranges(&self) -> [(&'static str, u64, RangeInclusive<u64>); 20] {
+    fn ranges(&self) -> [(&'static str, u64, RangeInclusive<u64>); 21] {
         let (api, limits, mesh, worker) = (&self.api, &self.limits, &self.mesh, &self.worker);
         [
             ("api.max_body_bytes", api.max_body_bytes as u64, 1..=1 << 30),
@@ -77,6 +77,7 @@ impl Config {
             ("limits.prefill_stall_ms", limits.prefill_stall_ms, 1..=DAY_MS),
             ("limits.pull_ms", limits.pull_ms, 1..=DAY_MS),
             ("limits.decode_stall_ms", limits.decode_stall_ms, 1..=DAY_MS),
+            ("limits.unread_tokens", limits.unread_tokens.into(), 1..=1 << 20),
             ("limits.attempts", limits.attempts.into(), 1..=1_000),
             ("limits.shutdown_ms", limits.shutdown_ms, 0..=HOUR_MS),
             ("mesh.heartbeat_ms", mesh.heartbeat_ms, 10..=HOUR_MS),

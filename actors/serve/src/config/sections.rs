@@ -90,6 +90,8 @@ pub(crate) struct Limits {
     pub(crate) pull_ms: u64,
     /// Longest time between two tokens.
     pub(crate) decode_stall_ms: u64,
+    /// Tokens of an answer that may be computed and not yet taken by its client; then the answer is paused.
+    pub(crate) unread_tokens: u32,
     /// Attempts at a room that may fail by fault.
     pub(crate) attempts: u32,
     /// How long a process that was told to stop lets streams finish.
@@ -231,6 +233,7 @@ impl Default for Limits {
             prefill_stall_ms: 10_000,
             pull_ms: 10_000,
             decode_stall_ms: 10_000,
+            unread_tokens: 256,
             attempts: 3,
             shutdown_ms: 25_000,
         }

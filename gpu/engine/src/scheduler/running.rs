@@ -50,10 +50,16 @@ impl Running {
         self.pending() == 1
     }
 
-    /// How many of the pending tokens the block table has room for.
+    /// How many of the pending tokens can be computed now: as far as the block table has room, and without the last one, which gives
+    /// the next token, if that may not be sampled yet.
     pub(super) fn runnable(&self, block_tokens: usize) -> usize {
         let room = (self.spec.blocks.len() * block_tokens).saturating_sub(self.computed);
-        self.pending().min(room)
+        let may_sample = position(self.spec.tokens.len()) < self.spec.until;
+        (self.pending() - usize::from(!may_sample)).min(room)
+    }
+
+    pub(super) fn allow(&mut self, until: u32) {
+        self.spec.until = self.spec.until.max(until);
     }
 
     pub(super) fn grow(&mut self, blocks: &[BlockIndex]) {

@@ -160,6 +160,55 @@ fn a_stop_takes_effect_at_the_next_step() {
     assert_eq!(world.scheduler.sequences(), 1);
 }
 
+/// It is in no step, keeps what it has, and the others' steps are what they would be without it.
+#[test]
+fn whoever_may_not_sample_waits_and_costs_nobody_anything() {
+    let mut world = World::new(CONFIG);
+    let paused = SequenceKey(1);
+    world.add(
+        engine::SequenceSpec {
+            until: 5,
+            ..spec(1, 3, 50)
+        },
+        40,
+    );
+    world.add(spec(2, 3, 50), 40);
+    check_step(&mut world, &[(1, 3), (2, 3)]);
+    check_step(&mut world, &[(1, 1), (2, 1)]);
+    assert_eq!(world.lives[&paused].tokens.len(), 5);
+    world.add(spec(3, 20, 50), 40);
+    check_step(&mut world, &[(2, 1), (3, 6)]);
+    // Less than before is no leave, and neither is as much.
+    world.allow(paused, 4);
+    world.allow(paused, 5);
+    check_step(&mut world, &[(2, 1), (3, 6)]);
+    world.allow(paused, 7);
+    check_step(&mut world, &[(1, 1), (2, 1), (3, 6)]);
+    check_step(&mut world, &[(1, 1), (2, 1), (3, 2)]);
+    check_step(&mut world, &[(2, 1), (3, 1)]);
+    assert_eq!(world.scheduler.sequences(), 3);
+    world.scheduler.allow(SequenceKey(9), 9);
+}
+
+#[test]
+fn a_step_of_nobody_who_may_sample_is_none() {
+    let mut world = World::new(CONFIG);
+    world.add(
+        engine::SequenceSpec {
+            until: 8,
+            ..spec(1, 8, 50)
+        },
+        40,
+    );
+    // All but the token whose logits would give the next one.
+    check_step(&mut world, &[(1, 6)]);
+    check_step(&mut world, &[(1, 1)]);
+    check_step(&mut world, &[]);
+    world.allow(SequenceKey(1), 9);
+    check_step(&mut world, &[(1, 1)]);
+    check_step(&mut world, &[]);
+}
+
 #[test]
 fn the_goal_of_one_token_ends_with_it() {
     let mut world = World::new(CONFIG);

@@ -15,19 +15,28 @@ enum Op {
         first: bool,
         ignore_eos: bool,
         blocks_for: usize,
+        /// Tokens that it may sample at first.
+        may: u32,
     },
+    /// Lets one sample so many more than it has.
+    Allow(usize, u32),
     Stop(usize),
     Give(usize, u32),
     Step,
 }
 
+fn may() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(u32::MAX), 0..5_u32]
+}
+
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        2 => (1..40_usize, 1..30_u32, 0..3_u8, any::<bool>(), any::<bool>(), 0..50_usize).prop_map(
-            |(prompt, max_new, priority, first, ignore_eos, blocks_for)| Op::Add {
-                prompt, max_new, priority, first, ignore_eos, blocks_for,
+        2 => (1..40_usize, 1..30_u32, 0..3_u8, any::<bool>(), any::<bool>(), 0..50_usize, may()).prop_map(
+            |(prompt, max_new, priority, first, ignore_eos, blocks_for, may)| Op::Add {
+                prompt, max_new, priority, first, ignore_eos, blocks_for, may,
             }
         ),
+        2 => (0..64_usize, 0..4_u32).prop_map(|(which, more)| Op::Allow(which, more)),
         1 => (0..64_usize).prop_map(Op::Stop),
         3 => (0..64_usize, 1..4_u32).prop_map(|(which, most)| Op::Give(which, most)),
         6 => Just(Op::Step),
@@ -66,12 +75,13 @@ fn check_limits(plan: &StepPlan, config: &EngineConfig, decoding: u32) {
     assert_eq!(keys.len(), plan.parts().len(), "{plan:?}");
 }
 
-/// Keys of the sequences that have one token to compute and a place for it.
+/// Keys of the sequences that have one token to compute, a place for it, and leave for the next.
 fn ready_to_decode(world: &World) -> Vec<SequenceKey> {
     let ready = world.lives.iter().filter(|(_, life)| {
         !life.left
             && !life.stopped
             && life.computed + 1 == life.tokens.len()
+            && life.tokens.len() < life.until as usize
             && life.computed < life.blocks * crate::world::BLOCK_TOKENS
     });
     ready.map(|(&key, _)| key).collect()
@@ -124,6 +134,7 @@ fn run(config: EngineConfig, ops: &[Op]) {
                 first,
                 ignore_eos,
                 blocks_for,
+                may,
             } => {
                 if world.scheduler.sequences() >= config.max_sequences as usize {
                     continue;
@@ -131,10 +142,17 @@ fn run(config: EngineConfig, ops: &[Op]) {
                 let mut new = spec(index as u64, prompt, max_new);
                 new.priority = priority;
                 new.ignore_eos = ignore_eos;
+                new.until = may.saturating_add(u32::try_from(prompt).unwrap());
                 new.goal = if first { Goal::FirstToken } else { Goal::Answer };
                 let max_new = if first { 1 } else { max_new };
                 expected.push((new.key, alone(&new.tokens, max_new, ignore_eos)));
                 world.add(new, blocks_for);
+            }
+            Op::Allow(which, more) => {
+                if let Some(key) = key_of(which, &world) {
+                    let has = u32::try_from(world.lives[&key].tokens.len()).unwrap();
+                    world.allow(key, has + more);
+                }
             }
             Op::Stop(which) => {
                 if let Some(key) = key_of(which, &world) {

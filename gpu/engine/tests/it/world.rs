@@ -35,6 +35,8 @@ pub(crate) struct Life {
     pub(crate) stopped: bool,
     /// Blocks wanted and not given yet.
     pub(crate) owed: u32,
+    /// Position of the first token that it may not sample.
+    pub(crate) until: u32,
 }
 
 /// The scheduler and what has been seen of it.
@@ -67,6 +69,7 @@ pub(crate) fn spec(key: u64, prompt: usize, max_new: u32) -> SequenceSpec {
         computed: 0,
         blocks: Vec::new(),
         max_new,
+        until: u32::MAX,
         sampling: Sampling::default(),
         ignore_eos: true,
         goal: Goal::Answer,
@@ -107,6 +110,7 @@ impl World {
             tokens: spec.tokens.clone(),
             computed: (spec.computed as usize).min(spec.tokens.len() - 1),
             blocks: spec.blocks.len(),
+            until: spec.until,
             ..Life::default()
         };
         let key = spec.key;
@@ -118,6 +122,12 @@ impl World {
         let life = self.lives.get_mut(&key).unwrap();
         assert_eq!(self.scheduler.stop(key), !life.left && !life.stopped, "{key:?}");
         life.stopped = !life.left;
+    }
+
+    pub(crate) fn allow(&mut self, key: SequenceKey, until: u32) {
+        self.scheduler.allow(key, until);
+        let life = self.lives.get_mut(&key).unwrap();
+        life.until = life.until.max(until);
     }
 
     /// Gives a sequence up to `most` of the blocks it asked for.
@@ -150,8 +160,11 @@ impl World {
         Some((plan, report))
     }
 
-    /// Steps, giving all blocks asked for, until nothing runs; how many steps.
+    /// Steps, allowing everything and giving all blocks asked for, until nothing runs; how many steps.
     pub(crate) fn drain(&mut self) -> usize {
+        for key in self.lives.keys().copied().collect::<Vec<_>>() {
+            self.allow(key, u32::MAX);
+        }
         for steps in 0..10_000 {
             self.give_all();
             if self.step().is_none() && self.lives.values().all(|life| life.owed == 0) {
@@ -178,6 +191,10 @@ impl World {
             assert_eq!(slice.sample.is_some(), part.samples);
             if let Some(request) = &slice.sample {
                 assert_eq!(request.history, life.tokens);
+                assert!(
+                    life.tokens.len() < life.until as usize,
+                    "{part:?} may not go so far"
+                );
                 let token = next_token(request.history);
                 sampled.push(Sampled {
                     slice: index,

@@ -18,6 +18,7 @@ pub(crate) fn spec(key: u64, prompt: &[Token], max_new: u32) -> SequenceSpec {
         computed: 0,
         blocks: Vec::new(),
         max_new,
+        until: u32::MAX,
         sampling: Sampling::default(),
         ignore_eos: false,
         goal: Goal::Answer,

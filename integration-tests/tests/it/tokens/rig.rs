@@ -191,6 +191,7 @@ fn spec(start: Start) -> SequenceSpec {
         computed: start.computed,
         blocks: start.blocks,
         max_new: start.max_new,
+        until: u32::MAX,
         sampling: Sampling::default(),
         ignore_eos: false,
         goal: start.goal,

@@ -3,7 +3,7 @@
 use mesh::{Config, DownReason, LinkEvent, SendError};
 use wire::{RoomKey, Sampling, ToGateway, ToWorker, Work};
 
-use crate::nodes::{Pair, config, gateway_address, key, worker_address};
+use crate::nodes::{Pair, config, gateway_address, kept, key, worker_address};
 
 fn work(tokens: usize) -> Work {
     let sampling = Sampling {
@@ -63,6 +63,7 @@ async fn the_longest_prompt_fits() {
         let frame = ToWorker::Prefill {
             key: key(1),
             work: work(tokens),
+            until: 9,
             deadline_ms: 1,
         };
         pair.to_worker.send(&frame).unwrap();
@@ -76,6 +77,7 @@ async fn a_frame_beyond_a_limit_costs_nothing_but_itself() {
     let frame = ToWorker::Prefill {
         key: key(1),
         work: work(0),
+        until: 9,
         deadline_ms: 1,
     };
     assert!(matches!(pair.to_worker.send(&frame), Err(SendError::Invalid(_))));
@@ -110,7 +112,7 @@ async fn the_queue_is_bounded_in_frames() {
         queue_frames: 10,
         ..config()
     };
-    let keys = (0..30_000).map(|seq| RoomKey { seq, generation: 1 });
+    let keys = (0..30_000).map(|seq| kept(RoomKey { seq, generation: 1 }));
     let error = check_bound(
         config,
         &ToWorker::Heartbeat {
@@ -131,6 +133,7 @@ async fn the_queue_is_bounded_in_bytes() {
     let frame = ToWorker::Reserve {
         key: key(1),
         work: work(100_000),
+        until: 9,
         deadline_ms: 1,
     };
     let error = check_bound(config, &frame).await;
@@ -158,6 +161,7 @@ async fn a_peer_that_takes_nothing_loses_its_link() {
     let frame = ToWorker::Reserve {
         key: key(1),
         work: work(200_000),
+        until: 9,
         deadline_ms: 1,
     };
     while pair.to_worker.send(&frame).is_ok() {}
@@ -201,6 +205,7 @@ async fn what_the_owner_has_not_dealt_with_is_bounded() {
     let long = ToWorker::Reserve {
         key: key(1),
         work: work(50_000),
+        until: 9,
         deadline_ms: 1,
     };
     check_unread(config, &long, 4).await;
@@ -212,6 +217,7 @@ async fn a_heartbeat_behind_many_long_prompts_is_in_time() {
     let long = ToWorker::Reserve {
         key: key(1),
         work: work(262_144),
+        until: 9,
         deadline_ms: 1,
     };
     for _ in 0..24 {

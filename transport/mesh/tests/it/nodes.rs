@@ -13,7 +13,7 @@ use mesh::{
 };
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
-use wire::{Hello, Role, RoomKey, ToGateway, ToWorker, WorkerStats};
+use wire::{Hello, Kept, Role, RoomKey, ToGateway, ToWorker, WorkerStats};
 
 use crate::net::Net;
 
@@ -109,6 +109,11 @@ impl<S: Side> Heard<S> {
     }
 }
 
+/// As a digest lists it.
+pub(crate) fn kept(key: RoomKey) -> Kept {
+    Kept { key, until: 9 }
+}
+
 /// A gateway's owner: sends a digest of `open` with every beat, and writes down everything but answers to them.
 pub(crate) struct GatewayOwner {
     tell: Sender<LinkEvent<GatewaySide>>,
@@ -128,7 +133,7 @@ impl GatewayLinks for GatewayOwner {
     fn beat(&self, link: &Link<ToWorker>, n: u64) {
         let open = self.open.lock().unwrap();
         if self.beats.load(Ordering::Relaxed) {
-            let digest = open.iter().copied().collect();
+            let digest = open.iter().map(|key| kept(*key)).collect();
             if link.send(&ToWorker::Heartbeat { n, open: digest }) == Err(SendError::Down) {
                 link.close("a beat on a link that is over");
             }

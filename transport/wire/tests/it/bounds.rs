@@ -5,8 +5,8 @@ use wire::limits::{
     MAX_TOP_LOGPROBS,
 };
 use wire::{
-    EncodeError, Hello, HelloAck, HelloRefused, HelloReply, Logprobs, Message, RoomKey, RoomTokens, Sampling,
-    Ticket, ToGateway, ToWorker, TokenOut, VERSION, Work, WorkerStats,
+    EncodeError, Hello, HelloAck, HelloRefused, HelloReply, Kept, Logprobs, Message, RoomKey, RoomTokens,
+    Sampling, Ticket, ToGateway, ToWorker, TokenOut, VERSION, Work, WorkerStats,
 };
 
 use crate::samples::{hello, key, stats, ticket, token, work};
@@ -33,6 +33,7 @@ fn reserve(change: impl FnOnce(&mut Work)) -> ToWorker {
     ToWorker::Reserve {
         key: key(),
         work,
+        until: 1,
         deadline_ms: 1,
     }
 }
@@ -63,6 +64,7 @@ fn works() {
     let late = ToWorker::Prefill {
         key: key(),
         work: work(),
+        until: 1,
         deadline_ms: MAX_DEADLINE_MS + 1,
     };
     check(&late, Some("deadline_ms"));
@@ -115,13 +117,11 @@ fn leases() {
 #[test]
 fn lists_of_rooms() {
     let keys = |n: usize| {
-        vec![
-            RoomKey {
-                seq: 1,
-                generation: 1
-            };
-            n
-        ]
+        let key = RoomKey {
+            seq: 1,
+            generation: 1,
+        };
+        vec![Kept { key, until: 1 }; n]
     };
     check(
         &ToWorker::Heartbeat {

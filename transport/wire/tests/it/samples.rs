@@ -1,9 +1,9 @@
 //! One message of every kind, with every field set to something that tells it apart.
 
 use wire::{
-    AttemptError, Finish, Held, Hello, HelloAck, HelloRefused, HelloReply, Logprobs, Refusal, Role, RoomKey,
-    RoomTokens, Sampling, StayPhase, Ticket, ToGateway, ToWorker, TokenOut, TraceContext, WaitedIn, Work,
-    WorkerStats,
+    AttemptError, Finish, Held, Hello, HelloAck, HelloRefused, HelloReply, Kept, Logprobs, Refusal, Role,
+    RoomKey, RoomTokens, Sampling, StayPhase, Ticket, ToGateway, ToWorker, TokenOut, TraceContext, WaitedIn,
+    Work, WorkerStats,
 };
 
 pub(crate) fn key() -> RoomKey {
@@ -98,16 +98,23 @@ pub(crate) fn orders() -> Vec<ToWorker> {
         ToWorker::Heartbeat {
             n: 9,
             open: vec![
-                key(),
-                RoomKey {
-                    seq: 2,
-                    generation: 1,
+                Kept {
+                    key: key(),
+                    until: 256,
+                },
+                Kept {
+                    key: RoomKey {
+                        seq: 2,
+                        generation: 1,
+                    },
+                    until: 513,
                 },
             ],
         },
         ToWorker::Reserve {
             key: key(),
             work: work(),
+            until: 257,
             deadline_ms: 30_000,
         },
         ToWorker::Prefill {
@@ -116,6 +123,7 @@ pub(crate) fn orders() -> Vec<ToWorker> {
                 trace: None,
                 ..work()
             },
+            until: 258,
             deadline_ms: 29_000,
         },
         ToWorker::Pull {
@@ -127,6 +135,10 @@ pub(crate) fn orders() -> Vec<ToWorker> {
         ToWorker::Close { key: key() },
         ToWorker::Goodbye {
             reason: "drained".into(),
+        },
+        ToWorker::Allow {
+            key: key(),
+            until: 384,
         },
     ]
 }

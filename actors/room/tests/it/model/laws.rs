@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use room::{BlockId, Outcome, Time};
+use room::{BlockId, Outcome, Time, WaitsFor};
 use stateright::{Model, Property};
 
 use super::setup::Setup;
@@ -23,6 +23,8 @@ pub(super) enum Law {
     Undone,
     /// INV-08
     Lease,
+    /// An answer got too far ahead of its reader.
+    Ahead,
 }
 
 /// Later than anything lasts: a request, the fences after it and what its workers wait for then need nine units.
@@ -58,6 +60,9 @@ pub(super) fn properties(setup: &Setup) -> Vec<Property<Setup>> {
         }),
         Property::always("INV-08 no lease outlives its link", |_, state: &State| {
             state.broken != Some(Law::Lease)
+        }),
+        Property::always("no answer gets far ahead of its reader", |_, state: &State| {
+            state.broken != Some(Law::Ahead)
         }),
         Property::always(
             "INV-08 where nothing more happens all has ended",
@@ -105,6 +110,15 @@ fn reached(setup: &Setup) -> Vec<Property<Setup>> {
             |_, state: &State| {
                 let expired = |guest: &super::state::Guest| matches!(guest.answer, Some(Outcome::Expired(_)));
                 state.guests.iter().any(expired)
+            },
+        ));
+    }
+    if setup.unread.is_some() {
+        all.push(Property::sometimes(
+            "a room waits for its reader",
+            |_, state: &State| {
+                let waits = |guest: &super::state::Guest| guest.room.waits_for() == WaitsFor::Reader;
+                state.guests.iter().any(waits)
             },
         ));
     }

@@ -63,7 +63,7 @@ impl State {
             ToHost::Order(attempt, order) => {
                 let tokens = match order {
                     Order::Reserve(work) | Order::Prefill { work, .. } => work.positions,
-                    Order::Pull { .. } | Order::Release | Order::Close => 0,
+                    Order::Pull { .. } | Order::Allow { .. } | Order::Release | Order::Close => 0,
                 };
                 let message = from_owner(setup, order);
                 self.order(setup, at, attempt, message, Context { tokens, asked: &[] });
@@ -204,6 +204,7 @@ fn from_owner(setup: &Setup, order: Order) -> FromOwner {
         positions: work.positions,
         max_positions: work.max_positions,
         delivered: work.delivered,
+        until: work.until,
         hashes: setup.names(work.positions - work.delivered),
         deadline: work.deadline,
     };
@@ -211,6 +212,7 @@ fn from_owner(setup: &Setup, order: Order) -> FromOwner {
         Order::Reserve(work) => FromOwner::Reserve(job(work)),
         Order::Prefill { work, .. } => FromOwner::Prefill(job(work)),
         Order::Pull { .. } => FromOwner::Pull { sampled: 1 },
+        Order::Allow { until } => FromOwner::Allow { until },
         Order::Release => FromOwner::Release,
         Order::Close => FromOwner::Close,
     }

@@ -78,6 +78,8 @@ const ONE: Setup = Setup {
     budget: NOTHING,
     loses_closes: false,
     loses_digests: false,
+    loses_allows: false,
+    unread: None,
 };
 
 /// More states than any model of the test command has; a model that outgrows it fails.
@@ -281,6 +283,38 @@ fn every_room_ends_though_every_close_is_lost() {
         Setup { budget, ..mute },
         larger,
     );
+}
+
+#[test]
+fn readers_that_are_slow_or_never_read() {
+    let slow = Setup {
+        answer: 3,
+        blocks: 3,
+        unread: Some(1),
+        ..ONE
+    };
+    let budget = Budget {
+        network: 1,
+        ..NOTHING
+    };
+    let larger = Budget {
+        network: 2,
+        aborts: 1,
+        slow: 1,
+        ..NOTHING
+    };
+    check("slow reader, one room", Setup { budget, ..slow }, larger);
+    let mixed = Setup {
+        workers: MIXED,
+        ..slow
+    };
+    check("slow reader, one mixed worker", Setup { budget, ..mixed }, larger);
+    // The digest alone brings what is allowed.
+    let mute = Setup {
+        loses_allows: true,
+        ..slow
+    };
+    check("no Allow arrives", mute, larger);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The gateway: rooms, and what they want done.
 
-use room::{Attempt, Command, Generation, Input, NodeId, Order, Outcome, PhaseKind, Report, Room};
+use room::{Attempt, Command, Generation, Input, Kept, NodeId, Order, Outcome, PhaseKind, Report, Room};
 
 use super::laws::Law;
 use super::setup::Setup;
@@ -75,7 +75,14 @@ impl State {
                 }
             }
             Command::Deliver { .. } if guest.answer.is_some() => self.breaks(Law::OneAnswer),
-            Command::Deliver { .. } => {}
+            Command::Deliver { .. } => {
+                let most = setup.unread.unwrap_or(u32::MAX);
+                // Each later attempt may end its prefill with one more.
+                let more = guest.room.generation().0 - 1;
+                if guest.room.delivered() - guest.read > most.saturating_add(more) {
+                    self.breaks(Law::Ahead);
+                }
+            }
             Command::Answer(outcome) => {
                 let wrong = guest.room.outcome() != Some(outcome);
                 let second = guest.answer.replace(outcome).is_some();
@@ -106,6 +113,7 @@ impl State {
         let worker = &mut self.workers[index];
         match worker.link {
             Link::Up if setup.loses_closes && matches!(order, Order::Close | Order::Release) => None,
+            Link::Up if setup.loses_allows && matches!(order, Order::Allow { .. }) => None,
             Link::Up => {
                 let message = ToHost::Order(attempt, order);
                 worker.to_host.push(message);
@@ -171,7 +179,7 @@ impl State {
     }
 
     /// The attempts with a leg at a worker, and of those the ones that were not told to close.
-    pub(super) fn legs_at(&self, worker: NodeId) -> (Vec<Attempt>, Vec<Attempt>) {
+    pub(super) fn legs_at(&self, worker: NodeId) -> (Vec<Attempt>, Vec<Kept>) {
         let (mut asked, mut open) = (Vec::new(), Vec::new());
         for guest in &self.guests {
             for leg in guest.room.legs().into_iter().filter(|leg| leg.worker == worker) {
@@ -181,7 +189,8 @@ impl State {
                 };
                 asked.push(attempt);
                 if leg.told_to_close.is_none() {
-                    open.push(attempt);
+                    let until = guest.room.allowed();
+                    open.push(Kept { attempt, until });
                 }
             }
         }

@@ -5,7 +5,7 @@ use stateright::{Model, Property};
 
 use super::laws;
 use super::links::Way;
-use super::state::{Budget, Link, Stage, State, Task, Worker};
+use super::state::{Budget, Link, PROMPT, Stage, State, Task, Worker};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
@@ -36,6 +36,11 @@ pub(super) struct Setup {
     pub(super) loses_closes: bool,
     /// So is every digest.
     pub(super) loses_digests: bool,
+    /// So is every `Allow`.
+    pub(super) loses_allows: bool,
+    /// So many tokens of an answer may be computed and not taken by its client, who takes what there is at any moment, or never. With
+    /// none nobody waits for clients.
+    pub(super) unread: Option<u32>,
 }
 
 /// One step. Workers, rooms: by index.
@@ -52,6 +57,8 @@ pub(super) enum Action {
         decode: usize,
     },
     Abort(usize),
+    /// The client takes all that there is.
+    Read(usize),
     Deliver(Way, usize),
     Lose(Way, usize),
     /// Delivers the next message, which comes once more later.
@@ -83,7 +90,7 @@ impl Model for Setup {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        state.rooms_may(actions);
+        state.rooms_may(self.unread.is_some(), actions);
         for (at, worker) in state.workers.iter().enumerate() {
             state.links_may(at, worker, actions);
             state.work_may(at, worker, actions);
@@ -123,13 +130,16 @@ impl Setup {
 }
 
 impl State {
-    fn rooms_may(&self, actions: &mut Vec<Action>) {
+    fn rooms_may(&self, reads: bool, actions: &mut Vec<Action>) {
         for (guest, this) in self.guests.iter().enumerate() {
             if this.room.poll_timeout().is_some_and(|due| due <= self.now) {
                 actions.push(Action::RoomDue(guest));
             }
             if this.answer.is_none() && self.left.aborts > 0 {
                 actions.push(Action::Abort(guest));
+            }
+            if reads && this.answer.is_none() && this.read < this.room.delivered() {
+                actions.push(Action::Read(guest));
             }
             if this.seeks.is_some() {
                 self.desk_may(guest, actions);
@@ -207,8 +217,8 @@ impl State {
         for ((attempt, _), work) in &worker.at_work {
             let attempt = *attempt;
             match work.task {
-                Task::Engine { stopping, waits, .. } => {
-                    if !waits {
+                Task::Engine { stopping, .. } => {
+                    if work.task.runs() {
                         actions.push(Action::EngineSteps(at, attempt));
                     }
                     if stopping {
@@ -272,9 +282,14 @@ impl Worker {
 }
 
 impl Task {
+    /// Whether the engine has something to compute, and may.
+    fn runs(self) -> bool {
+        matches!(self, Self::Engine { tokens, waits, until, .. } if !waits && tokens - PROMPT < until)
+    }
+
     fn is_owed(self) -> bool {
         match self {
-            Self::Engine { stopping, waits, .. } => stopping || !waits,
+            Self::Engine { stopping, .. } => stopping || self.runs(),
             Self::Offer { offered, withdrawing } => !offered || withdrawing,
             Self::Read { .. } => true,
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use room::{
-    Attempt, BlockHash, BlockId, Generation, Hold, Host, HostLimits, HostSpec, Limits, NodeId, Order,
+    Attempt, BlockHash, BlockId, Generation, Hold, Host, HostLimits, HostSpec, Kept, Limits, NodeId, Order,
     Outcome, Priority, Report, Room, RoomId, RoomSpec, Span, Time,
 };
 
@@ -55,6 +55,8 @@ pub(super) struct Guest {
     pub(super) seeks: Option<Generation>,
     pub(super) answer: Option<Outcome>,
     pub(super) ended: bool,
+    /// Tokens that the client has taken.
+    pub(super) read: u32,
 }
 
 #[derive(Clone, Hash, PartialEq, Eq, Debug)]
@@ -90,7 +92,7 @@ pub(super) enum ToHost {
     Order(Attempt, Order),
     /// Of what is to be kept; and of every leg there was, for when the answer comes.
     Digest {
-        open: Vec<Attempt>,
+        open: Vec<Kept>,
         asked: Vec<Attempt>,
     },
 }
@@ -128,6 +130,8 @@ pub(super) enum Task {
         first_only: bool,
         stopping: bool,
         waits: bool,
+        /// Of the answer, tokens that it may sample.
+        until: u32,
     },
     /// `from`: which of the offered blocks is the first.
     Read {
@@ -152,10 +156,16 @@ pub(super) enum Stage {
 impl State {
     pub(super) fn new(setup: &Setup) -> Self {
         let guest = |seq| Guest {
-            room: Part::new(Room::new(room_id(seq), spec(setup), &limits(), Time::default())),
+            room: Part::new(Room::new(
+                room_id(seq),
+                spec(setup),
+                &limits(setup),
+                Time::default(),
+            )),
             seeks: None,
             answer: None,
             ended: false,
+            read: 0,
         };
         let worker = |(at, _): (usize, &super::setup::Kind)| {
             let node = NodeId(100 * (1 + at as u64));
@@ -219,13 +229,14 @@ fn spec(setup: &Setup) -> RoomSpec {
 }
 
 /// Whole units, and as few different moments as there can be: what is due at one moment happens in every order.
-fn limits() -> Limits {
+fn limits(setup: &Setup) -> Limits {
     Limits {
         queue: units(2),
         reserve: units(1),
         prefill_stall: units(1),
         pull: units(2),
         token_stall: units(2),
+        unread_tokens: setup.unread.unwrap_or(u32::MAX),
         max_faults: 2,
         requeue_first: units(1),
         requeue_max: units(1),

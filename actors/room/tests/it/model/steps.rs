@@ -29,6 +29,12 @@ impl State {
                 let input = Input::Abort(AbortBy::ClientGone);
                 self.tell_room(setup, guest, Some(input));
             }
+            Action::Read(guest) => {
+                let this = &mut self.guests[guest];
+                this.read = this.room.delivered();
+                let tokens = this.read;
+                self.tell_room(setup, guest, Some(Input::Read { tokens }));
+            }
             Action::Deliver(way, at) => self.deliver(setup, way, at, 0, false),
             Action::Lose(way, at) => {
                 self.left.network -= 1;

@@ -82,22 +82,29 @@ impl State {
                 blocks,
                 computed,
                 whole,
+                until,
             } => {
-                let task = Task::engine(context.tokens, computed, !whole);
+                let task = Task::engine(context.tokens, computed, !whole, until);
                 self.start(at, attempt, Hold::Engine, blocks, computed / BLOCK_TOKENS, task);
             }
             HostCommand::StartDecode {
                 attempt,
                 blocks,
                 computed,
+                until,
             } => {
-                let task = Task::engine(computed + 1, computed, false);
+                let task = Task::engine(computed + 1, computed, false, until);
                 self.start(at, attempt, Hold::Engine, blocks, computed / BLOCK_TOKENS, task);
             }
             HostCommand::Grow { attempt, blocks } => self.change(at, (attempt, Hold::Engine), |work| {
                 work.blocks.extend(blocks);
                 if let Task::Engine { waits, .. } = &mut work.task {
                     *waits = false;
+                }
+            }),
+            HostCommand::Allow { attempt, until } => self.change(at, (attempt, Hold::Engine), |work| {
+                if let Task::Engine { until: before, .. } = &mut work.task {
+                    *before = until.max(*before);
                 }
             }),
             HostCommand::Offer { attempt, blocks } => {
@@ -327,13 +334,14 @@ impl State {
 }
 
 impl Task {
-    fn engine(tokens: u32, computed: u32, first_only: bool) -> Self {
+    fn engine(tokens: u32, computed: u32, first_only: bool, until: u32) -> Self {
         Self::Engine {
             tokens,
             computed,
             first_only,
             stopping: false,
             waits: false,
+            until,
         }
     }
 }

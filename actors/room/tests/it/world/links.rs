@@ -6,7 +6,7 @@ use room::{
     Advert, Attempt, BlockHash, FromOwner, HostCommand, HostInput, Job, NodeId, Order, ToOwner, Work,
 };
 
-use crate::host_kit::heard;
+use crate::host_kit::{heard, kept};
 use crate::room_kit::GATEWAY;
 use crate::world::{BLOCK_TOKENS, Event, HEARTBEAT, LATE, LATENCY, World};
 
@@ -23,7 +23,8 @@ impl World {
         if let Order::Reserve(work) | Order::Prefill { work, .. } = order {
             self.works.insert(attempt, work);
         }
-        if (closes && self.losses.closes) || self.loses() {
+        let allows = matches!(order, Order::Allow { .. });
+        if (closes && self.losses.closes) || (allows && self.losses.allows) || self.loses() {
             return;
         }
         // All prompts begin alike, so that what can be shared is.
@@ -31,6 +32,7 @@ impl World {
             positions: work.positions,
             max_positions: work.max_positions,
             delivered: work.delivered,
+            until: work.until,
             hashes: (0..u128::from((work.positions - work.delivered) / BLOCK_TOKENS))
                 .map(BlockHash)
                 .collect(),
@@ -40,6 +42,7 @@ impl World {
             Order::Reserve(work) => FromOwner::Reserve(job(work)),
             Order::Prefill { work, .. } => FromOwner::Prefill(job(work)),
             Order::Pull { .. } => FromOwner::Pull { sampled: 1 },
+            Order::Allow { until } => FromOwner::Allow { until },
             Order::Release => FromOwner::Release,
             Order::Close => FromOwner::Close,
         };
@@ -121,9 +124,13 @@ impl World {
             for guest in &self.guests {
                 let legs = guest.room.legs().into_iter();
                 let wanted = legs.filter(|leg| leg.worker == node && leg.told_to_close.is_none());
-                open.extend(wanted.map(|leg| Attempt {
-                    room: guest.room.id(),
-                    generation: leg.generation,
+                open.extend(wanted.map(|leg| {
+                    let generation = leg.generation;
+                    let attempt = Attempt {
+                        room: guest.room.id(),
+                        generation,
+                    };
+                    kept(attempt, guest.room.allowed())
                 }));
             }
             let n = self.heartbeats;

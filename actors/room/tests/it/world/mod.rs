@@ -28,6 +28,8 @@ pub(crate) const BLOCKS: u32 = 24;
 pub(crate) struct Losses {
     /// Every `Close` and `Release` is lost.
     pub(crate) closes: bool,
+    /// Every `Allow` is lost.
+    pub(crate) allows: bool,
     /// Every so many-th message is lost, either way.
     pub(crate) every: Option<u64>,
     /// Every so many-th message comes once more, and late.
@@ -53,6 +55,7 @@ enum Event {
     Engine(NodeId, Attempt),
     Local(NodeId, HostInput),
     Heartbeat,
+    Reads(usize),
     LeaseEnds(NodeId, u64),
     LinkUp(NodeId, Role, bool),
 }
@@ -78,6 +81,9 @@ struct Sequence {
     first_only: bool,
     stopping: bool,
     waits: bool,
+    /// Place in the answer of the first token that it may not sample.
+    until: u32,
+    paused: bool,
 }
 
 pub(crate) struct Guest {
@@ -85,6 +91,18 @@ pub(crate) struct Guest {
     pub(crate) answers: Vec<(Time, Outcome)>,
     pub(crate) length: u32,
     pub(crate) ended: bool,
+    /// Tokens that its client has taken, and the most that there ever were beyond.
+    read: u32,
+    pub(crate) most_unread: u32,
+}
+
+/// A client that takes so many tokens at a time, with such pauses.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Reader {
+    /// Of its answer, so many may be computed and not taken.
+    pub(crate) unread: u32,
+    pub(crate) tokens: u32,
+    pub(crate) pause: Span,
 }
 
 pub(crate) struct World {
@@ -94,6 +112,8 @@ pub(crate) struct World {
     workers: BTreeMap<NodeId, Worker>,
     events: BTreeMap<(Time, u64), Event>,
     losses: Losses,
+    /// How clients read; none: at once.
+    reader: Option<Reader>,
     counter: u64,
     sent: u64,
     works: BTreeMap<Attempt, Work>,
@@ -115,6 +135,7 @@ impl World {
             workers: BTreeMap::new(),
             events: BTreeMap::new(),
             losses,
+            reader: None,
             counter: 0,
             sent: 0,
             works: BTreeMap::new(),
@@ -126,6 +147,11 @@ impl World {
         }
         world.after(HEARTBEAT, Event::Heartbeat);
         world
+    }
+
+    /// Clients that arrive from now on read so.
+    pub(crate) fn slow_readers(&mut self, reader: Reader) {
+        self.reader = Some(reader);
     }
 
     /// A request of one room: a prompt, and an answer of `length` tokens of at most `max_new`.
@@ -140,12 +166,19 @@ impl World {
             deadline,
             priority: room::Priority::default(),
         };
-        let room = Room::new(id, spec, &Limits::default(), self.now);
+        let mut limits = Limits::default();
+        if let Some(reader) = self.reader {
+            limits.unread_tokens = reader.unread;
+            self.after(reader.pause, Event::Reads(self.guests.len()));
+        }
+        let room = Room::new(id, spec, &limits, self.now);
         self.guests.push(Guest {
             room,
             answers: Vec::new(),
             length: length.min(max_new),
             ended: false,
+            read: 0,
+            most_unread: 0,
         });
         self.perform(self.guests.len() - 1);
     }
@@ -258,6 +291,7 @@ impl World {
             Event::Engine(node, attempt) => self.engine_step(node, attempt),
             Event::Local(node, input) => self.local(node, input),
             Event::Heartbeat => self.heartbeat(),
+            Event::Reads(index) => self.reads(index),
             Event::LeaseEnds(node, link) => self.lease_ends(node, link),
             Event::LinkUp(node, role, fresh) => self.link_up(node, role, fresh),
         }

@@ -2,7 +2,7 @@
 
 use room::{Attempt, Command, Input, NodeId, Report, RoomId, Verdict};
 
-use crate::world::World;
+use crate::world::{Event, World};
 
 impl World {
     pub(super) fn linked(&self, node: NodeId, link: u64) -> bool {
@@ -26,6 +26,18 @@ impl World {
         self.perform(index);
     }
 
+    /// A client takes some more, until its answer has ended.
+    pub(super) fn reads(&mut self, index: usize) {
+        let Some(reader) = self.reader else { return };
+        let guest = &mut self.guests[index];
+        if guest.answers.is_empty() {
+            guest.read = guest.room.delivered().min(guest.read + reader.tokens);
+            let (room, tokens) = (guest.room.id(), guest.read);
+            self.room_input(room, Input::Read { tokens });
+            self.after(reader.pause, Event::Reads(index));
+        }
+    }
+
     pub(super) fn perform(&mut self, index: usize) {
         while let Some(command) = self.guests[index].room.poll_command() {
             let id = self.guests[index].room.id();
@@ -46,7 +58,9 @@ impl World {
                 } => self.desk.give_back(attempt, worker, credit),
                 Command::Send { to, attempt, order } => self.send_order(to, attempt, order),
                 Command::Deliver { .. } => {
-                    assert!(self.guests[index].answers.is_empty(), "{id}: late tokens");
+                    let guest = &mut self.guests[index];
+                    assert!(guest.answers.is_empty(), "{id}: late tokens");
+                    guest.most_unread = guest.most_unread.max(guest.room.delivered() - guest.read);
                 }
                 Command::Fence { worker } => self.cut(worker),
                 Command::Answer(outcome) => self.guests[index].answers.push((self.now, outcome)),

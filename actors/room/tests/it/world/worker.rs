@@ -12,12 +12,26 @@ impl World {
                 attempt,
                 blocks,
                 whole,
+                until,
                 ..
             } => {
-                self.start(node, attempt, blocks.len(), false, !whole);
+                self.start(node, attempt, blocks.len(), false, !whole, until);
             }
-            HostCommand::StartDecode { attempt, blocks, .. } => {
-                self.start(node, attempt, blocks.len(), true, false);
+            HostCommand::StartDecode {
+                attempt,
+                blocks,
+                until,
+                ..
+            } => {
+                self.start(node, attempt, blocks.len(), true, false, until);
+            }
+            HostCommand::Allow { attempt, until } => {
+                if let Some(sequence) = self.sequence(node, attempt) {
+                    sequence.until = sequence.until.max(until);
+                    if std::mem::take(&mut sequence.paused) {
+                        self.after(LATENCY, Event::Engine(node, attempt));
+                    }
+                }
             }
             HostCommand::Grow { attempt, blocks } => {
                 if let Some(sequence) = self.sequence(node, attempt) {
@@ -95,6 +109,7 @@ impl World {
         blocks: usize,
         computed: bool,
         first_only: bool,
+        until: u32,
     ) {
         let work = self.works[&attempt];
         let sampled = u32::from(computed);
@@ -106,6 +121,8 @@ impl World {
             first_only,
             stopping: false,
             waits: false,
+            until,
+            paused: false,
         };
         assert!(
             self.worker(node).engine.insert(attempt, sequence).is_none(),
@@ -130,6 +147,9 @@ impl World {
             EngineInput::Computed {
                 positions: sequence.positions,
             }
+        } else if sequence.next >= sequence.until {
+            sequence.paused = true;
+            return;
         } else if sequence.positions > room_for {
             sequence.waits = true;
             EngineInput::NeedBlocks { n: 1 }

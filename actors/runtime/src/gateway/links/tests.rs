@@ -86,6 +86,7 @@ impl Links {
         let reserve = ToWorker::Reserve {
             key: KEY,
             work,
+            until: 9,
             deadline_ms: 1,
         };
         self.shared.fabric.send(worker, attempt, &reserve);

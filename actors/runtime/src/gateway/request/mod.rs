@@ -34,6 +34,8 @@ pub(crate) enum RequestMessage {
     Wake,
     /// The supervisor's timeout message: a deadline of one of the rooms has passed.
     Timeout,
+    /// The reader has read more.
+    Read,
     /// Somebody does not want the answers any more.
     Abort(AbortBy),
     /// A stop string of the client's was found in the answer of room `index`.
@@ -163,6 +165,7 @@ impl Actor for Request {
         match message {
             RequestMessage::Wake => state.read_mail(),
             RequestMessage::Timeout => state.timeout(),
+            RequestMessage::Read => state.read(),
             RequestMessage::Abort(by) => state.feed_all(Input::Abort(by)),
             RequestMessage::StopStringFound { index } => state.feed(index, Input::StopStringFound),
             #[cfg(feature = "faults")]
@@ -200,6 +203,15 @@ impl RequestState {
                 }
             }
         }
+    }
+
+    fn read(&mut self) {
+        let now = self.shared.clock.now();
+        for open in &mut self.slots {
+            let tokens = self.sink.read(open.index);
+            open.slot.room.handle_input(now, Input::Read { tokens });
+        }
+        self.settle_all();
     }
 
     fn timeout(&mut self) {

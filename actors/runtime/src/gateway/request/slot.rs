@@ -127,6 +127,7 @@ impl Slot {
                 Some(ToWorker::Reserve {
                     key,
                     work: self.work()?,
+                    until: work.until,
                     deadline_ms,
                 })
             }
@@ -135,6 +136,7 @@ impl Slot {
                 Some(ToWorker::Prefill {
                     key,
                     work: self.work()?,
+                    until: work.until,
                     deadline_ms,
                 })
             }
@@ -154,6 +156,7 @@ impl Slot {
                     first,
                 })
             }
+            Order::Allow { until } => Some(ToWorker::Allow { key, until }),
             Order::Release => Some(ToWorker::Release { key }),
             Order::Close => Some(ToWorker::Close { key }),
         }
