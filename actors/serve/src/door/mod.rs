@@ -29,8 +29,9 @@ pub(crate) struct Door {
     guests: TaskTracker,
 }
 
-/// Events that may wait for a client that reads slowly; what comes meanwhile is merged at the gateway.
-const EVENTS_WAITING: usize = 16;
+/// Events that may wait for a client that reads slowly. What comes meanwhile is merged at the gateway, and counts as unread: so no more than
+/// the one that is being written.
+const EVENTS_WAITING: usize = 1;
 
 /// When to try again after a refusal.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -24,7 +24,8 @@ pub(super) async fn run(
     events: mpsc::Sender<Event>,
 ) {
     let began = Instant::now();
-    // A client that reads slowly pauses its own answer; it may do so until the request's deadline.
+    // A client that reads slowly pauses its own answer: nothing is asked for here before the last event was taken, and so counts as
+    // unread. It may do so until the request's deadline, unless the door finds that it takes nothing at all.
     let patience = began + request.timeout + OUTCOME_GRACE;
     let mut texts: Vec<TextStream> = (0..request.n)
         .map(|_| TextStream::new(&tokenizer, &request.stop))

@@ -1,8 +1,8 @@
 //! Lists of inputs to a worker's host, in the world of its own tests.
 
-use room::{Attempt, EngineInput, FromOwner, Generation, NodeId, RoomId, StayPhase, TransferInput};
+use room::{Attempt, EngineInput, FromOwner, Generation, Job, NodeId, RoomId, StayPhase, TransferInput};
 
-use crate::host_kit::job;
+use crate::host_kit::{job, kept};
 use crate::host_world::{Op, World, finish};
 
 const GATEWAYS: [NodeId; 2] = [NodeId(1), NodeId(2)];
@@ -40,7 +40,8 @@ fn check_unwanted(world: &World, op: &Op) {
     };
     for stay in world.host.stays() {
         let attempt = stay.attempt;
-        let unwanted = attempt.room.gateway == *gateway && !wanted.contains(&attempt);
+        let wanted = wanted.iter().any(|kept| kept.attempt == attempt);
+        let unwanted = attempt.room.gateway == *gateway && !wanted;
         assert!(
             !unwanted || stay.phase == StayPhase::Closing,
             "INV-08: {stay:?} after {op:?}"
@@ -68,7 +69,10 @@ fn read([kind, who, a, b]: [u8; 4]) -> Op {
         5..=8 => Op::Engine(about, engine(a, b)),
         9 | 10 => Op::Transfer(about, transfer(a)),
         11 => Op::Stray(about, engine(a, b)),
-        12 => Op::Digest(gateway, vec![attempt(a), attempt(b)]),
+        12 => Op::Digest(
+            gateway,
+            vec![kept(attempt(a), u32::from(b)), kept(attempt(b), u32::from(a))],
+        ),
         13 => match a % 16 {
             0 => Op::EngineDown,
             1 => Op::Drain,
@@ -80,11 +84,15 @@ fn read([kind, who, a, b]: [u8; 4]) -> Op {
 }
 
 fn from_owner(a: u8, b: u8) -> FromOwner {
-    let job = job(u128::from(b % 3), u32::from(b >> 2) % 26);
+    let job = Job {
+        until: if a & 8 == 0 { u32::MAX } else { u32::from(b) % 7 },
+        ..job(u128::from(b % 3), u32::from(b >> 2) % 26)
+    };
     match a % 8 {
         0..=2 => FromOwner::Reserve(job),
         3..=5 => FromOwner::Prefill(job),
-        6 => FromOwner::Release,
+        6 if a & 8 == 0 => FromOwner::Release,
+        6 => FromOwner::Allow { until: u32::from(b) },
         _ => FromOwner::Pull {
             sampled: u32::from(b) % 2 + 1,
         },

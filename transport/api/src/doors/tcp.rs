@@ -33,6 +33,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What one HTTP/2 stream may hold of an answer its client is slow to take, in bytes.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 
+/// What a socket may hold of an answer and not have sent, in bytes. A system gives it megabytes where a client is near: whoever stops
+/// reading would be noticed that much later.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES: u32 = 32 << 10;
+
 /// Accepts until the doors close, then drains; returns the number of connections that had to be cut.
 pub(super) async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, mut hall: Hall) -> usize {
     let mut connections = JoinSet::new();
@@ -94,7 +99,7 @@ async fn connection(
     }
 }
 
-/// First tokens must not wait for an acknowledgement, and a peer that has vanished must be noticed.
+/// First tokens must not wait for an acknowledgement, a client that stops reading must be noticed soon, and a peer that has vanished must be noticed.
 fn prepare(stream: &TcpStream, limits: &DoorLimits) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
@@ -102,7 +107,10 @@ fn prepare(stream: &TcpStream, limits: &DoorLimits) -> std::io::Result<()> {
     let probe = limits.probe_interval().max(Duration::from_secs(1));
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe))?;
     #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(limits.stall))?;
+    {
+        socket.set_tcp_user_timeout(Some(limits.stall))?;
+        socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
+    }
     Ok(())
 }
 
