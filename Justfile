@@ -25,6 +25,10 @@ properties CASES="20000":
 sim SEED *ARGS:
     cargo run --release -p innkeeper-sim -- one {{SEED}} {{ARGS}}
 
+# Known bugs of the field, planted in our own code one at a time: how many seeds it takes to find each. Writes target/planted.json.
+planted *ARGS:
+    cargo run --release -p innkeeper-sim -- planted --json target/planted.json {{ARGS}}
+
 # So many seeds, and then some twice in fresh processes. Writes target/sim.json and target/sim-same.json.
 sim-many COUNT *ARGS:
     cargo run --release -p innkeeper-sim -- many {{COUNT}} --json target/sim.json {{ARGS}}

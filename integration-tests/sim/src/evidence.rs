@@ -8,6 +8,7 @@ use runtime::{Bookkeeping, GatewayHandle, RoomView, WorkerState};
 
 use crate::client::Seen;
 use crate::plan::Plan;
+use crate::witness::Said;
 
 /// A gateway at a moment.
 #[derive(Clone, Debug)]
@@ -78,6 +79,8 @@ pub struct Evidence {
     pub foreign: Vec<(String, Foreign)>,
     /// What the data path found: blocks that were written while they were pinned.
     pub moves: Vec<String>,
+    /// What was said as it happened.
+    pub said: Vec<(Duration, Said)>,
     /// Reads that are still open.
     pub reads_open: usize,
 }

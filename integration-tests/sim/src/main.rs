@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
 use serde::Serialize;
-use sim::{Report, Spans, Totals};
+use sim::{Hunted, Report, Spans, Totals, hunt};
 
 #[derive(Parser)]
 #[command(about = "Simulates a whole cluster under faults, from a seed")]
@@ -44,6 +44,23 @@ enum What {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// Bugs planted in the product on purpose: how many seeds it takes to find each.
+    Planted {
+        /// Which; all if none is named.
+        bugs: Vec<planted::Bug>,
+        /// From how many first seeds each is looked for; they are a thousand apart.
+        #[arg(long, default_value_t = 5)]
+        starts: u64,
+        /// Seeds at most, from each.
+        #[arg(long, default_value_t = 200)]
+        most: u64,
+        /// Virtual minutes of each.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// Where the figures are written to, as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
     /// Seeds twice, each time in a fresh process: their traces must be the same (INV-12).
     Same {
         count: u64,
@@ -61,6 +78,13 @@ enum What {
 
 fn main() -> ExitCode {
     let ok = match Args::parse().what {
+        What::Planted {
+            bugs,
+            starts,
+            most,
+            minutes,
+            json,
+        } => hunted(&bugs, starts, most, minutes, json.as_deref()),
         What::One {
             seed,
             minutes,
@@ -211,6 +235,49 @@ fn same(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
         differ,
     };
     keep(json, &repeated) && repeated.differ.is_empty()
+}
+
+/// What came of looking for planted bugs, as it is kept.
+#[derive(Serialize)]
+struct HuntedAll {
+    first_seeds: Vec<u64>,
+    seeds_at_most: u64,
+    virtual_minutes_each: u64,
+    bugs: Vec<Hunted>,
+}
+
+fn hunted(bugs: &[planted::Bug], starts: u64, most: u64, minutes: u64, json: Option<&Path>) -> bool {
+    let bugs = if bugs.is_empty() {
+        &planted::Bug::ALL[..]
+    } else {
+        bugs
+    };
+    let firsts: Vec<u64> = (0..starts).map(|start| 1 + start * 1_000).collect();
+    println!(
+        "{:28} {:>6}  seeds from {firsts:?}; found by",
+        "planted bug", "median"
+    );
+    let row = |hunted: &Hunted| {
+        let seeds = |seeds: &Option<u64>| seeds.map_or_else(|| "-".to_owned(), |seeds| seeds.to_string());
+        let all: Vec<String> = hunted.seeds.iter().map(seeds).collect();
+        let by: Vec<&str> = hunted.found_by.iter().copied().collect();
+        println!(
+            "{:28} {:>6}  {}; {}",
+            hunted.bug,
+            seeds(&hunted.median),
+            all.join(" "),
+            by.join(" ")
+        );
+    };
+    let all = hunt(bugs, &firsts, most, spans(minutes), row);
+    let found = all.iter().all(Hunted::is_found);
+    let recorded = HuntedAll {
+        first_seeds: firsts,
+        seeds_at_most: most,
+        virtual_minutes_each: minutes,
+        bugs: all,
+    };
+    keep(json, &recorded) && found
 }
 
 fn keep(json: Option<&Path>, what: &impl Serialize) -> bool {

@@ -22,6 +22,7 @@ use crate::invariant::{self, Violation};
 use crate::plan::{Plan, Spans};
 use crate::random::{Random, stream};
 use crate::trace::Trace;
+use crate::witness::Witness;
 
 /// Between two looks at the gateways.
 const LOOK: Duration = Duration::from_millis(500);
@@ -81,7 +82,10 @@ fn expect_panics() {
 pub fn run(seed: u64, spans: Spans, aloud: bool) -> Report {
     expect_panics();
     let trace = Trace::new(aloud);
-    let subscriber = tracing_subscriber::registry().with(trace.clone());
+    let witness = Witness::new(&trace);
+    let subscriber = tracing_subscriber::registry()
+        .with(trace.clone())
+        .with(witness.clone());
     let counted = Counted::default();
     let evidence = tracing::subscriber::with_default(subscriber, || {
         let runtime = Builder::new_current_thread()
@@ -89,7 +93,9 @@ pub fn run(seed: u64, spans: Spans, aloud: bool) -> Report {
             .start_paused(true)
             .build()
             .expect("a runtime");
-        runtime.block_on(simulate(Plan::of(seed, spans), &trace, &counted))
+        let mut evidence = runtime.block_on(simulate(Plan::of(seed, spans), &trace, &counted));
+        evidence.said = witness.all();
+        evidence
     });
     let all = || evidence.seen.iter().chain(&evidence.probes);
     let mut outcomes = BTreeMap::new();
@@ -167,6 +173,7 @@ async fn simulate(plan: Plan, trace: &Trace, counted: &Counted) -> Evidence {
         reads_open: world.moves.in_flight(),
         samples: std::mem::take(&mut director.samples),
         plan: director.plan.clone(),
+        said: Vec::new(),
     }
 }
 

@@ -25,7 +25,7 @@ impl State {
             }
         }
         while let Some(transition) = self.host.poll_transition() {
-            debug!(room = %transition.attempt, from = ?transition.from, to = ?transition.to, why = ?transition.why, "stay");
+            debug!(worker = self.name, room = %transition.attempt, from = ?transition.from, to = ?transition.to, why = ?transition.why, "stay");
         }
         // Not by the transitions: of these some may be lost.
         if self.contents.len() > self.host.stays().count() {

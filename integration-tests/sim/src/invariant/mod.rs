@@ -13,6 +13,8 @@ mod inv09;
 mod inv10;
 mod inv11;
 mod liveness;
+mod said;
+mod stays;
 
 use std::fmt;
 
@@ -35,7 +37,7 @@ impl fmt::Display for Violation {
 
 type Check = fn(&Evidence) -> Vec<String>;
 
-const CHECKS: [(&str, Check); 12] = [
+const CHECKS: [(&str, Check); 17] = [
     ("INV-01", inv01::check),
     ("INV-02", inv02::check),
     ("INV-03", inv03::check),
@@ -47,6 +49,11 @@ const CHECKS: [(&str, Check); 12] = [
     ("INV-09", inv09::check),
     ("INV-10", inv10::check),
     ("INV-11", inv11::check),
+    ("INV-03", said::one_outcome),
+    ("INV-07", said::only_newer),
+    ("INV-10", said::possible_failures),
+    ("INV-08", stays::closed_in_time),
+    ("INV-08", stays::leaving_is_noticed),
     ("liveness", liveness::check),
 ];
 

@@ -1,0 +1,81 @@
+//! What holds of all that was said as it happened: INV-03, 07 and 10 once more, for what is over between two looks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use room::{Generation, RoomId};
+
+use crate::evidence::Evidence;
+use crate::fault::Fault;
+use crate::witness::Said;
+
+/// One outcome a room (INV-03), however many saw it.
+pub(super) fn one_outcome(evidence: &Evidence) -> Vec<String> {
+    let mut told: BTreeMap<RoomId, u32> = BTreeMap::new();
+    for (_, said) in &evidence.said {
+        if let Said::Outcome(room) = said {
+            *told.entry(*room).or_default() += 1;
+        }
+    }
+    let twice = told.into_iter().filter(|(_, times)| *times > 1);
+    twice
+        .map(|(room, times)| format!("{room} was told its outcome {times} times"))
+        .collect()
+}
+
+/// What was here before is never opened again, nor is what is older; and the next attempt is a new one (INV-07).
+pub(super) fn only_newer(evidence: &Evidence) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut newest: BTreeMap<(&str, RoomId), Generation> = BTreeMap::new();
+    let mut current: BTreeMap<RoomId, Generation> = BTreeMap::new();
+    for (at, said) in &evidence.said {
+        match said {
+            Said::Opened(worker, attempt) => {
+                let before = newest.insert((worker, attempt.room), attempt.generation);
+                if before.is_some_and(|before| before >= attempt.generation) {
+                    wrong.push(format!("{worker} opens {attempt} at {at:?} after {before:?}"));
+                }
+            }
+            Said::Next(room, generation) => {
+                let before = current.insert(*room, *generation).unwrap_or(Generation::FIRST);
+                if before >= *generation {
+                    wrong.push(format!(
+                        "{room} goes on as {generation:?} at {at:?} after {before:?}"
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    wrong
+}
+
+/// No attempt fails for a reason that cannot be (INV-10).
+pub(super) fn possible_failures(evidence: &Evidence) -> Vec<String> {
+    let tokens_are_lost = evidence.plan.episodes.iter().any(|episode| {
+        matches!(
+            episode.fault,
+            Fault::Frames(_, wire::Kind::Tokens, mesh::Fault::Drop | mesh::Fault::Delay(_))
+        )
+    });
+    let impossible = |error: &str| match error {
+        "Refused(Stale)" | "Refused(TooLarge)" | "Refused(OutOfOrder)" => true,
+        "Gap" => !tokens_are_lost,
+        _ => false,
+    };
+    let mut wrong = Vec::new();
+    for (at, said) in &evidence.said {
+        match said {
+            Said::Failed(attempt, error) if impossible(error) => {
+                wrong.push(format!("{attempt} failed by {error} at {at:?}"));
+            }
+            Said::Fenced(room) if !evidence.disturbed(at.saturating_sub(Duration::from_secs(5)), *at) => {
+                wrong.push(format!(
+                    "a worker was fenced for {room} at {at:?}, and nothing was wrong"
+                ));
+            }
+            _ => {}
+        }
+    }
+    wrong
+}
