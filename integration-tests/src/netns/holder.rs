@@ -4,11 +4,17 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(test)]
+use std::time::Instant;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Of the namespace's making, and of a command in it.
+/// Interfaces are found below `/sys` too, which shows those of the namespace that it was mounted in.
+const HOLD: &str = "mount -t sysfs sysfs /sys && echo ready && exec cat >/dev/null";
+const READY: &[u8; 6] = b"ready\n";
+
+/// Of a command in the namespace.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The process. It ends when this is dropped, or with this program, as its standard input is ours.
@@ -19,9 +25,9 @@ pub(super) struct Holder {
 impl Holder {
     pub(super) fn start() -> Result<Self, String> {
         let child = Command::new("unshare")
-            .args(["--net", "--", "cat"])
+            .args(["--net", "--mount", "--", "sh", "-c", HOLD])
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| format!("unshare: {error}"))?;
@@ -30,29 +36,20 @@ impl Holder {
         Ok(holder)
     }
 
-    /// Waits until the namespace is another one than ours.
+    /// Waits until the namespace is there.
     fn settle(&mut self) -> Result<(), String> {
-        let of = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
-        let started = Instant::now();
-        loop {
-            let theirs = of(&self.pid().to_string());
-            if theirs.is_some() && theirs != of("self") {
-                return Ok(());
-            }
-            if let Ok(Some(_)) = self.child.try_wait() {
-                let mut said = String::new();
-                let told = self
-                    .child
-                    .stderr
-                    .as_mut()
-                    .map(|from| from.read_to_string(&mut said));
-                return Err(format!("unshare: {} {told:?}", said.trim()));
-            }
-            if started.elapsed() > LIMIT {
-                return Err("unshare makes no namespace".to_owned());
-            }
-            thread::sleep(Duration::from_millis(2));
+        let mut said = [0; READY.len()];
+        let out = self.child.stdout.take().ok_or("unshare has no output")?;
+        // It ends with the process, if that says nothing.
+        let ready = std::io::BufReader::new(out).read_exact(&mut said);
+        if ready.is_ok() && said == *READY {
+            return Ok(());
         }
+        let mut why = String::new();
+        if let Some(from) = self.child.stderr.as_mut() {
+            from.read_to_string(&mut why).map_err(|error| error.to_string())?;
+        }
+        Err(format!("unshare: {}", why.trim()))
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -61,8 +58,13 @@ impl Holder {
 
     /// What to put in front of a command so that it runs here.
     pub(super) fn prefix(&self) -> Vec<String> {
-        let net = format!("--net=/proc/{}/ns/net", self.pid());
-        vec!["nsenter".to_owned(), net, "--".to_owned()]
+        let of = |kind: &str, file: &str| format!("--{kind}=/proc/{}/ns/{file}", self.pid());
+        vec![
+            "nsenter".to_owned(),
+            of("net", "net"),
+            of("mount", "mnt"),
+            "--".to_owned(),
+        ]
     }
 
     /// Runs commands of `ip`, one a line.

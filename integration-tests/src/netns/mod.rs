@@ -65,7 +65,7 @@ impl Net {
     /// # Errors
     /// With what is lacking.
     pub fn possible() -> Result<(), String> {
-        for program in ["unshare", "nsenter", "ip"] {
+        for program in ["unshare", "nsenter", "mount", "ip"] {
             let found = std::env::var_os("PATH").is_some_and(|path| {
                 std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
             });
