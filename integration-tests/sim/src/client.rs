@@ -7,8 +7,8 @@ use engine::{Sampling, Token};
 use rand::Rng;
 use room::{Outcome, RoomId};
 use runtime::{Answer, AnswerEvent, GatewayHandle, Job, Refused};
-use tokio::sync::watch;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::plan::Plan;
@@ -150,9 +150,9 @@ pub(crate) struct Asked {
 /// What ends clients early.
 pub(crate) struct Signals {
     /// The gateway's incarnation is gone.
-    pub died: watch::Receiver<bool>,
-    /// Everybody leaves whose number is not this.
-    pub exodus: watch::Receiver<u64>,
+    pub died: CancellationToken,
+    /// Everybody leaves.
+    pub exodus: CancellationToken,
 }
 
 struct Client {
@@ -162,12 +162,11 @@ struct Client {
 }
 
 impl Client {
-    async fn run(self, to: Asked, mut signals: Signals) {
-        let everybody = *signals.exodus.borrow_and_update();
+    async fn run(self, to: Asked, signals: Signals) {
         let end = tokio::select! {
             biased;
-            _ = signals.died.wait_for(|died| *died) => End::GatewayDied,
-            _ = signals.exodus.wait_for(|now| *now != everybody) => End::Left,
+            () = signals.died.cancelled() => End::GatewayDied,
+            () = signals.exodus.cancelled() => End::Left,
             end = self.ask(&to) => end,
         };
         debug!(client = self.at, ?end, "a client's end");

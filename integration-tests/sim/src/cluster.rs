@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use mesh::DevCa;
 use runtime::GatewayHandle;
-use tokio::sync::watch;
 use tokio::time::{advance, sleep};
+use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::count::Counted;
@@ -23,7 +23,7 @@ struct Slot {
     machine: Machine,
     life: Mutex<Option<Life>>,
     /// No fault is done to it any more.
-    healed: watch::Sender<bool>,
+    healed: CancellationToken,
 }
 
 impl Slot {
@@ -43,7 +43,7 @@ pub(crate) struct Cluster {
 pub(crate) struct LiveGateway {
     pub(crate) at: GatewayAt,
     pub(crate) handle: GatewayHandle,
-    pub(crate) died: watch::Receiver<bool>,
+    pub(crate) died: CancellationToken,
 }
 
 impl Cluster {
@@ -64,16 +64,18 @@ impl Cluster {
         for at in gateways.chain(workers) {
             let machine = Machine::new(at, &world);
             let life = Mutex::new(Some(machine.start().await));
-            let (healed, _) = watch::channel(false);
             slots.insert(
                 at,
                 Arc::new(Slot {
                     machine,
                     life,
-                    healed,
+                    healed: CancellationToken::new(),
                 }),
             );
         }
+        world
+            .moves
+            .set_default_faults(transfer::Faults::all(plan.moves_fail));
         Self {
             world,
             slots,
@@ -90,7 +92,7 @@ impl Cluster {
             Some(LiveGateway {
                 at,
                 handle: life.gateway.clone()?,
-                died: life.died(),
+                died: life.died.clone(),
             })
         });
         live.collect()
@@ -120,7 +122,7 @@ impl Cluster {
             Fault::Storm(weather) => network.set_weather(weather),
             Fault::Cut { .. } => self.cut(&episode.fault, true),
             Fault::CutData(a, b) => self.world.moves.cut_both(self.place(a), self.place(b)),
-            Fault::Crash(at) => return self.crash(at, episode.lasts),
+            Fault::Crash(at, death) => return self.crash(at, death, episode.lasts),
             Fault::Restart(at) => return self.restart(at, episode.lasts),
             Fault::Freeze(at) => self.freeze(at, true),
             Fault::Slow(at, times) => self.worker(at).pace.slow(times),
@@ -163,7 +165,7 @@ impl Cluster {
                     gateway.handle.doom(0, 0);
                 }
             }
-            Fault::Crash(_)
+            Fault::Crash(..)
             | Fault::Restart(_)
             | Fault::EngineFails(_)
             | Fault::Leap
@@ -181,7 +183,7 @@ impl Cluster {
         self.world.moves.calm();
         for slot in self.slots.values() {
             slot.machine.pace.heal();
-            slot.healed.send_replace(true);
+            slot.healed.cancel();
         }
         info!("all is healed");
     }
@@ -225,12 +227,12 @@ impl Cluster {
         }
     }
 
-    fn crash(&self, at: MachineAt, off_for: Duration) -> bool {
+    fn crash(&self, at: MachineAt, death: transfer::Death, off_for: Duration) -> bool {
         let slot = Arc::clone(self.slot(at));
         let Some(life) = slot.life().take() else {
             return false;
         };
-        slot.machine.crash(life);
+        slot.machine.crash(life, death);
         tokio::spawn(come_back(slot, off_for));
         true
     }
@@ -250,10 +252,9 @@ impl Cluster {
 
 /// Gives a machine power again, after a while or when all is healed. Ends with the simulation at the latest.
 async fn come_back(slot: Arc<Slot>, off_for: Duration) {
-    let mut healed = slot.healed.subscribe();
     tokio::select! {
         biased;
-        _ = healed.wait_for(|healed| *healed) => {}
+        () = slot.healed.cancelled() => {}
         () = sleep(off_for) => {}
     }
     let life = slot.machine.start().await;

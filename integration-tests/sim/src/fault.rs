@@ -9,6 +9,7 @@ use wire::Kind;
 use crate::network::Weather;
 use crate::plan::Plan;
 use crate::random::Random;
+use crate::transfer::Death;
 
 /// A gateway, by its place.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
@@ -45,8 +46,8 @@ pub enum Fault {
     },
     /// The data path between two workers is cut, while their links are not.
     CutData(WorkerAt, WorkerAt),
-    /// The machine loses its power, and comes back as another incarnation.
-    Crash(MachineAt),
+    /// The machine ends at once, and comes back as another incarnation.
+    Crash(MachineAt, Death),
     /// The machine ends in order, and comes back as another incarnation.
     Restart(MachineAt),
     /// Nothing that the machine sends leaves it, nothing reaches it, and nothing that it computes ends.
@@ -84,8 +85,9 @@ impl Fault {
             } => "link cut both ways",
             Self::Cut { .. } => "link cut one way",
             Self::CutData(..) => "data path cut",
-            Self::Crash(MachineAt::Gateway(_)) => "gateway crash",
-            Self::Crash(MachineAt::Worker(_)) => "worker crash",
+            Self::Crash(MachineAt::Gateway(_), _) => "gateway crash",
+            Self::Crash(MachineAt::Worker(_), Death::Crash) => "worker crash",
+            Self::Crash(MachineAt::Worker(_), Death::Silent) => "worker loses power",
             Self::Restart(MachineAt::Gateway(_)) => "gateway restart in order",
             Self::Restart(MachineAt::Worker(_)) => "worker restart in order",
             Self::Freeze(_) => "freeze and thaw",
@@ -172,7 +174,8 @@ fn fault(plan: &Plan, random: &mut Random) -> Fault {
             }
         }
         18..23 => Fault::CutData(worker, other),
-        23..35 => Fault::Crash(machine),
+        23..29 => Fault::Crash(machine, Death::Crash),
+        29..35 => Fault::Crash(machine, Death::Silent),
         35..42 => Fault::Restart(machine),
         42..50 => Fault::Freeze(machine),
         50..55 => Fault::Slow(worker, random.random_range(3..40)),

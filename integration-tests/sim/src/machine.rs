@@ -9,8 +9,8 @@ use mesh::{DevCa, Target};
 use mock::{Canary, MockBackend, no_sleep};
 use room::{DeskLimits, HostLimits, Limits, NodeId, Span};
 use runtime::{BuildTransfer, BuildWorker, Clock, GatewayHandle, GatewaySpec, Node, StartEngine, WorkerSpec};
-use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
 use tracing::info;
 use wire::Role;
 
@@ -73,14 +73,8 @@ pub(crate) struct Life {
     node: Node,
     pub(crate) gateway: Option<GatewayHandle>,
     /// Told when it has none any more.
-    died: watch::Sender<bool>,
+    pub(crate) died: CancellationToken,
     engines: Arc<Mutex<Vec<AbortHandle>>>,
-}
-
-impl Life {
-    pub(crate) fn died(&self) -> watch::Receiver<bool> {
-        self.died.subscribe()
-    }
 }
 
 /// A machine, over all its lives.
@@ -123,7 +117,6 @@ impl Machine {
     pub(crate) async fn start(&self) -> Life {
         let mut node = Node::start().await.expect("a node starts");
         let engines = Arc::default();
-        let (died, _) = watch::channel(false);
         let gateway = match self.at {
             MachineAt::Gateway(_) => Some(node.gateway(self.gateway_spec()).await.expect("a gateway starts")),
             MachineAt::Worker(at) => {
@@ -137,17 +130,17 @@ impl Machine {
         Life {
             node,
             gateway,
-            died,
+            died: CancellationToken::new(),
             engines,
         }
     }
 
-    /// Takes its power.
-    pub(crate) fn crash(&self, life: Life) {
+    /// Takes its power. Whether its peers on the data path are told by their systems is as it says.
+    pub(crate) fn crash(&self, life: Life, death: transfer::Death) {
         info!(machine = self.name, "is off");
-        life.died.send_replace(true);
+        life.died.cancel();
         self.world.network.kill(self.host);
-        self.world.moves.kill(self.place(), transfer::Death::Crash);
+        self.world.moves.kill(self.place(), death);
         self.pace.heal();
         for engine in life
             .engines
@@ -169,7 +162,7 @@ impl Machine {
         let drained = life.node.drain_within(GRACE).await;
         life.node.leave().await;
         info!(machine = self.name, drained, "has left");
-        self.crash(life);
+        self.crash(life, transfer::Death::Crash);
     }
 
     fn gateway_spec(&self) -> GatewaySpec {

@@ -57,6 +57,8 @@ pub struct Plan {
     pub lease: Duration,
     /// The network where nothing is wrong with it.
     pub weather: Weather,
+    /// The share of moves of KV that meet a fault where nothing else is wrong.
+    pub moves_fail: f64,
     /// Mean time between two requests.
     pub between_requests: Duration,
     /// What goes wrong, in order of time.
@@ -103,14 +105,16 @@ impl Plan {
             heartbeat: Duration::from_millis(heartbeat),
             lease: Duration::from_millis(lease),
             weather: weather(&mut random),
+            moves_fail: random.random_range(0.0..0.2),
             between_requests: Duration::from_millis(random.random_range(600..4_000)),
             episodes: Vec::new(),
         };
         // One in twenty goes through without a fault: nothing may fail there.
-        if !random.random_bool(0.05) {
-            plan.episodes = episodes(&plan, &mut random);
-        } else {
+        if random.random_bool(0.05) {
             plan.weather = Weather::fair(plan.weather.delay);
+            plan.moves_fail = 0.0;
+        } else {
+            plan.episodes = episodes(&plan, &mut random);
         }
         plan
     }

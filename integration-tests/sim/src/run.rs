@@ -8,8 +8,8 @@ use rand::Rng;
 use rand::seq::IndexedRandom;
 use room::Outcome;
 use tokio::runtime::Builder;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
 use tracing::info;
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -131,7 +131,8 @@ struct Director {
     clients: Clients,
     load: Random,
     asked: u64,
-    exodus: watch::Sender<u64>,
+    /// Those who are there now leave by it.
+    exodus: CancellationToken,
     samples: Vec<Sample>,
 }
 
@@ -145,7 +146,7 @@ async fn simulate(plan: Plan, trace: &Trace, counted: &Counted) -> Evidence {
         cluster,
         clients: Clients::default(),
         asked: 0,
-        exodus: watch::channel(0).0,
+        exodus: CancellationToken::new(),
         samples: Vec::new(),
     };
     director.under_faults().await;
@@ -233,7 +234,7 @@ impl Director {
         self.cluster.begin(episode).await;
         match episode.fault {
             Fault::Rush(requests) => (0..requests).for_each(|_| self.ask()),
-            Fault::Exodus => self.exodus.send_modify(|number| *number += 1),
+            Fault::Exodus => std::mem::take(&mut self.exodus).cancel(),
             _ => {}
         }
     }
@@ -258,7 +259,7 @@ impl Director {
         };
         let signals = Signals {
             died: gateway.died.clone(),
-            exodus: self.exodus.subscribe(),
+            exodus: self.exodus.clone(),
         };
         self.clients.ask(&self.trace, to, signals);
     }
