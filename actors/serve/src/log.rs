@@ -16,7 +16,11 @@ pub(crate) fn init(log: &Log) -> Result<()> {
             log.filter
         )
     })?;
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written is lost: telling that on the same standard error would panic.
+    let builder = fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let installed = match log.format {
         LogFormat::Text => builder
             .with_ansi(std::io::stderr().is_terminal())

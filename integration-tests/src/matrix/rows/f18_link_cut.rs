@@ -111,7 +111,9 @@ async fn long(ctx: &mut Ctx, ways: &'static [Way]) -> Measured {
     serves_again(ctx, VICTIM).await;
     ctx.cluster.all_back(ctx.workers).await;
     let measured = Measured::new(longest_gap(&heard.answers), healed.elapsed());
-    measured.note(format!("streams over and all back at the others after {others} ms"))
+    measured.note(format!(
+        "streams over and all back at the others after {others} ms"
+    ))
 }
 
 fn set(ctx: &Ctx, ways: &[Way], rule: UdpRule) {

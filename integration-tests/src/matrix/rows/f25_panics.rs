@@ -1,5 +1,5 @@
 //! F25: the owner of a request panics, an engine panics or fails, a transfer's thread dies. What is lost migrates or ends; the node
-//! recovers.
+//! recovers. Blocks of a request that dies beside others: from their ends.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(super) const CELLS: &[Cell] = &[
         id: "F25.request",
         what: "a request's actor panics: its client has a 5xx, its blocks come back, others do not notice",
         setup: &TWO,
-        bound: Bound::ms(1_500, 6_000),
+        bound: Bound::ms(1_500, 4_000),
         run: |ctx| {
             Box::pin(request(
                 ctx,
@@ -26,7 +26,7 @@ pub(super) const CELLS: &[Cell] = &[
         id: "F25.request-and-heir",
         what: "a request's actor panics, and so does its first heir",
         setup: &TWO,
-        bound: Bound::ms(1_500, 6_000),
+        bound: Bound::ms(1_500, 4_000),
         run: |ctx| {
             Box::pin(request(
                 ctx,
@@ -76,7 +76,7 @@ async fn request(ctx: &mut Ctx, doom: Value) -> Measured {
         "{answer:?}"
     );
     let heard = guests.hear().await;
-    let back = ctx.back(ctx.workers).await;
+    let back = ctx.cluster.all_back(ctx.workers).await;
     heard.check(ctx).await;
     Measured::new(client, back).note(format!("status {}", answer.status))
 }

@@ -87,7 +87,10 @@ async fn stranger(ctx: &mut Ctx, sets: &[&str], reason: &str) -> Measured {
     assert!(line.contains(reason), "{line}");
     // The gateway writes it down after it has told.
     while !told(ctx, reason) {
-        assert!(ctx.since() < LIMIT, "the gateway does not say whom it refused, and why");
+        assert!(
+            ctx.since() < LIMIT,
+            "the gateway does not say whom it refused, and why"
+        );
         sleep(Duration::from_millis(20)).await;
     }
     let workers = ctx.cluster.workers().await;

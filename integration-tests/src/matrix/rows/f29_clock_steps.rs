@@ -94,7 +94,7 @@ async fn steps(ctx: &mut Ctx) -> Measured {
     let retried = ctx.metric("innkeeper_attempts_retried_total", "").await;
     let fences = ctx.metric("innkeeper_fences_total", "").await;
     assert_eq!((retried, fences), (0.0, 0.0), "retries and fences");
-    let back = ctx.back(ctx.workers).await;
+    let back = ctx.cluster.all_back(ctx.workers).await;
     restart(ctx, &disturbed, None).await;
     heard.check(ctx).await;
     Measured::new(longest_gap(&heard.answers), back)

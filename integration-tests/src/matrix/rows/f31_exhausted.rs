@@ -85,8 +85,7 @@ async fn gateway(ctx: &mut Ctx) -> Measured {
         gap < Duration::from_secs(3),
         "streams beside it stood still for {gap:?}"
     );
-    ctx.cluster.all_back(ctx.workers).await;
-    let back = free.elapsed();
+    let back = ctx.cluster.all_back(ctx.workers).await;
     heard.check(ctx).await;
     Measured::new(client, back).note(format!(
         "{waiting} connections; streams' longest gap {} ms; the gateway used {busy} % of a core meanwhile",
@@ -109,7 +108,7 @@ async fn decode(ctx: &mut Ctx) -> Measured {
     }
     ctx.cluster.ready(ctx.workers).await;
     ctx.injected();
-    let heard = Guests::arrive(ctx, 8).await.hear().await;
+    let heard = Guests::arrive(ctx, 4).await.hear().await;
     let client = ctx.since();
     let retried = ctx.metric("innkeeper_attempts_retried_total", "").await;
     ctx.cluster.all_back(ctx.workers).await;
@@ -129,7 +128,7 @@ async fn log_disk(ctx: &mut Ctx) -> Measured {
     ctx.injected();
     let guests = Guests::at(ctx, "decode-0").await;
     let heard = guests.hear().await;
-    let back = ctx.back(ctx.workers).await;
+    let back = ctx.cluster.all_back(ctx.workers).await;
     restart(ctx, &[]).await;
     heard.check(ctx).await;
     Measured::new(longest_gap(&heard.answers), back)

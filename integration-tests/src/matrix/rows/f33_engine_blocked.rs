@@ -15,16 +15,16 @@ use crate::matrix::setup::{SMALL, TWO};
 pub(super) const CELLS: &[Cell] = &[
     Cell {
         id: "F33.one-of-two",
-        what: "decode's engine blocked 30 s: its streams move at the stall deadline (3 s); blocks: when it lives again, used again",
+        what: "decode's engine blocked 30 s: its streams move at the stall deadline (5 s); blocks: when it lives again, used again",
         setup: &TWO,
-        bound: Bound::ms(6_000, 15_000),
+        bound: Bound::ms(8_000, 15_000),
         run: |ctx| Box::pin(one_of_two(ctx)),
     },
     Cell {
         id: "F33.the-only-one",
         what: "the only decode's engine blocked 30 s: client: readiness is false; blocks: when it lives again, ready and serving",
         setup: &SMALL,
-        bound: Bound::ms(12_000, 15_000),
+        bound: Bound::ms(15_000, 15_000),
         run: |ctx| Box::pin(only_one(ctx)),
     },
 ];

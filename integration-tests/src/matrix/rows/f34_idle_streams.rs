@@ -18,7 +18,7 @@ use crate::proc;
 
 pub(super) const CELLS: &[Cell] = &[Cell {
     id: "F34.streams",
-    what: "20,000 HTTP/2 requests without a body on 100 connections, 200 connections without a word: ended by idle limits (75 s), memory bounded",
+    what: "20,000 HTTP/2 requests whose bodies never come, 200 connections without a word: beyond 4,096 refused, the others ended by idle limits (75 s), memory bounded",
     setup: &TWO,
     bound: Bound::ms(90_000, 95_000),
     run: |ctx| Box::pin(idle(ctx)),
@@ -27,6 +27,8 @@ pub(super) const CELLS: &[Cell] = &[Cell {
 const CONNECTIONS: usize = 100;
 const STREAMS: usize = 200;
 const SILENT: usize = 200;
+/// Between two connections: what is opened at once is a flood, and another matter.
+const BETWEEN: Duration = Duration::from_millis(100);
 /// What all of them may take in the gateway: some 50 KiB each.
 const MEMORY_KIB: u64 = 1 << 20;
 
@@ -40,6 +42,7 @@ async fn idle(ctx: &mut Ctx) -> Measured {
     for _ in 0..CONNECTIONS {
         let open = Arc::clone(&open);
         all.spawn(async move { left_alone(to, &open).await });
+        sleep(BETWEEN).await;
     }
     for _ in 0..SILENT {
         all.spawn(async move { without_a_word(to).await });
@@ -58,11 +61,7 @@ async fn idle(ctx: &mut Ctx) -> Measured {
     }
     let client = ctx.since();
     let more = most.1.saturating_sub(memory);
-    assert!(
-        most.0 > CONNECTIONS * STREAMS / 2,
-        "{} streams were open at a time",
-        most.0
-    );
+    assert!(most.0 > 1_000, "{} streams were open at a time", most.0);
     assert!(more < MEMORY_KIB, "the gateway took {more} KiB more");
     let closed = || async { (proc::descriptors(pid) <= descriptors + 16).then_some(()) };
     ctx.cluster
