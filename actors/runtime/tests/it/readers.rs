@@ -54,7 +54,7 @@ impl Cluster {
             );
             match tokio::time::timeout(PATIENCE, answer.next()).await.unwrap() {
                 Some(AnswerEvent::Tokens { tokens: some, .. }) => {
-                    tokens.extend(some.iter().map(|out| out.token))
+                    tokens.extend(some.iter().map(|out| out.token));
                 }
                 Some(AnswerEvent::Ended { outcome, .. }) => {
                     let whole = completed(expected(&self.setup.mock, job, 0));
