@@ -38,9 +38,10 @@ sim-many COUNT *ARGS:
 model STATES="10000000":
     MODEL_STATES={{STATES}} cargo test --release -p innkeeper-room --test it model:: -- --nocapture --test-threads=1
 
-# Kills, freezes and cuts real processes: the tests of whole clusters alone, one after the other.
-faults:
-    cargo test -p innkeeper -p innkeeper-integration-tests --test it -- --nocapture --test-threads=1 cluster
+# The fault matrix on real processes over real UCX, each cell three times; or the rows and cells that are named, such as F13 F12.ends. Writes faults.md and faults.json into the target folder.
+faults *ROWS:
+    cargo build --release -p innkeeper -p innkeeper-integration-tests --features faults --bins
+    "${CARGO_TARGET_DIR:-target}/release/faults" {{ROWS}}
 
 # Fuzzes one target, or `all` one after the other, for so many seconds each. Needs `rustup toolchain install nightly` and
 # `cargo install cargo-fuzz --locked`. Writes target/fuzz.json. (The tests replay the corpus with neither.)

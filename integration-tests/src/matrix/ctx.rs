@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::load::same;
 use crate::cluster::Cluster;
-use crate::stream::{Answer, answer, completion};
+use crate::stream::{Answer, answer, answers, completion};
 
 /// A cluster in which cells are run.
 pub struct Ctx {
@@ -109,11 +110,32 @@ impl Ctx {
         self.cluster.until("a room has its outcome", settled).await.0
     }
 
+    /// Waits until a worker's loss is known: nothing is given to it any more, and its rooms are in their next attempts. Gives the time since
+    /// the injection.
+    pub async fn known(&self, lost: &str) -> Duration {
+        let gone = || async {
+            let workers = self.cluster.workers().await;
+            workers.iter().all(|worker| worker.name != lost).then_some(())
+        };
+        self.cluster.until("the loss is known", gone).await;
+        self.since()
+    }
+
     /// Steps that the engine of a worker has begun.
     pub async fn steps(&self, worker: &str) -> u64 {
         self.cluster.hits(worker).await["steps"]
             .as_u64()
             .unwrap_or_default()
+    }
+
+    /// Demands that each answer is whole and has the tokens of the undisturbed one. Those are asked for together: no company changes a token.
+    pub async fn check_same(&mut self, disturbed: &[(Value, Answer)]) {
+        let requests: Vec<Value> = disturbed.iter().map(|(request, _)| request.clone()).collect();
+        let expected = answers(self.cluster.ports().http, &requests).await;
+        for (expected, (_, answer)) in expected.iter().zip(disturbed) {
+            assert!(expected.done, "{expected:?}");
+            same(expected, answer);
+        }
     }
 
     /// The sum of a metric's samples whose labels contain `label`.

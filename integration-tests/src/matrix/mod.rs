@@ -24,6 +24,6 @@ mod worlds;
 pub use cell::{Bound, Cell, Measured, Run};
 pub use ctx::Ctx;
 pub use report::{Report, RunResult, Summary};
-pub use rows::{NOT_HERE, all, chosen};
+pub use rows::{NOT_HERE, all, chosen, smoke};
 pub use runner::{Options, run};
 pub use setup::{Setup, Starting};

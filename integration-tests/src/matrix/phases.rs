@@ -9,7 +9,7 @@ use crate::admin::Room;
 /// A phase that a room is kept in.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(crate) enum Phase {
-    /// The order to reserve is lost, until the phase's own deadline.
+    /// Decode has granted, and nobody hears of it, until the phase's own deadline of 2 s.
     Reserving,
     /// Every step of prefill takes long.
     Prefilling,
@@ -36,7 +36,7 @@ impl Phase {
     /// The processes whose switches hold a room in it, by the beginning of their names, and how.
     fn hold(self) -> (&'static str, Value) {
         match self {
-            Self::Reserving => ("gateway", json!({ "frames": { "reserve": "drop" } })),
+            Self::Reserving => ("decode", json!({ "frames": { "reserved": "drop" } })),
             Self::Prefilling => ("prefill", json!({ "engine": { "step_ms": SLOW_STEP_MS } })),
             Self::Pulling => ("decode", json!({ "reads": { "does": "hold_start" } })),
             Self::Decoding => ("decode", json!({ "engine": { "step_ms": SLOW_STEP_MS } })),

@@ -20,9 +20,9 @@ pub struct Setup {
 
 /// Deadlines that make a cell short, where a fault is found by nothing else. The lease and the heartbeat stay as they are.
 pub(super) const SHORT: [&str; 5] = [
-    "limits.prefill_stall_ms=3000",
-    "limits.decode_stall_ms=3000",
-    "limits.pull_ms=5000",
+    "limits.prefill_stall_ms=5000",
+    "limits.decode_stall_ms=5000",
+    "limits.pull_ms=6000",
     "limits.queue_ms=8000",
     "log.filter=info,runtime=debug,ractor=warn",
 ];
@@ -41,7 +41,7 @@ pub(crate) static TWO: Setup = Setup {
         Box::pin(apart(
             2,
             2,
-            &["ucx.tls=tcp", "worker.chunk_tokens=32", "limits.queue_ms=30000"],
+            &["ucx.tls=tcp", "worker.chunk_tokens=32", "limits.queue_ms=120000"],
         ))
     },
 };
@@ -53,7 +53,7 @@ pub(crate) static TWO_SHM: Setup = Setup {
         Box::pin(apart(
             2,
             2,
-            &["ucx.tls=shm", "worker.chunk_tokens=32", "limits.queue_ms=30000"],
+            &["ucx.tls=shm", "worker.chunk_tokens=32", "limits.queue_ms=120000"],
         ))
     },
 };

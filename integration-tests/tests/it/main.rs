@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod arrows;
+mod clocks;
 mod cluster_faults;
 mod cluster_kills;
 mod cluster_storm;
 mod cluster_tokens;
+mod matrix;
 mod prompts;
 mod tokens;

@@ -26,7 +26,7 @@ pub(super) const CELLS: &[Cell] = &[
     },
     Cell {
         id: "F02.before-prefill",
-        what: "a Close overtakes the Prefill that opens the attempt at prefill: nothing is computed",
+        what: "a Close overtakes the Prefill that opens the attempt at prefill: what that opens is closed by the next digest",
         setup: &TWO,
         bound: BOUND,
         run: |ctx| Box::pin(overtaken(ctx, "prefill", Phase::Prefilling)),
@@ -46,8 +46,11 @@ async fn overtaken(ctx: &mut Ctx, kind: &str, phase: Phase) -> Measured {
         json!({ "frames": { kind: { "delay_ms": LATE_MS } } }),
     )
     .await;
+    for name in ["prefill-0", "prefill-1"] {
+        ctx.fault(name, json!({ "engine": { "step_ms": 100 } })).await;
+    }
     let steps = computed(ctx).await;
-    let request = ctx.request(60, 8);
+    let request = ctx.request(400, 8);
     let guest = Guest::arrives(ctx, &request);
     let room = arrived(ctx, phase).await;
     ctx.injected();
@@ -59,8 +62,10 @@ async fn overtaken(ctx: &mut Ctx, kind: &str, phase: Phase) -> Measured {
     let back = ctx.back(ctx.workers).await;
     sleep(Duration::from_millis(500)).await;
     ctx.cluster.all_back(ctx.workers).await;
-    assert_eq!(computed(ctx).await, steps, "something was computed");
-    Measured::new(client, back)
+    // Of thirteen chunks, those of one heartbeat at most.
+    let computed = computed(ctx).await - steps;
+    assert!(computed <= 5, "{computed} steps were made for nobody");
+    Measured::new(client, back).note(format!("{computed} steps for nobody"))
 }
 
 /// Steps of both prefill workers.

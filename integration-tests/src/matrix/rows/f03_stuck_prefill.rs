@@ -10,29 +10,29 @@ use crate::matrix::load::{failed, same};
 use crate::matrix::phases::{Phase, hold, let_go};
 use crate::matrix::setup::{SMALL, TWO};
 
-/// A worker that sees its engine hang for as long as its deadlines allow, twice, is made anew: about 10 s with the setup's deadlines.
-const RENEWED_MS: u64 = 15_000;
+/// A worker that sees its engine hang for as long as its deadlines allow (5 s and a lease), twice, is made anew.
+const RENEWED_MS: u64 = 18_000;
 
 pub(super) const CELLS: &[Cell] = &[
     Cell {
         id: "F03.another",
-        what: "a prefill engine is stuck: after its progress deadline of 3 s the answer comes from another; the worker is made anew",
+        what: "a prefill engine is stuck: after its progress deadline of 5 s the answer comes from another; the worker is made anew",
         setup: &TWO,
-        bound: Bound::ms(6_000, RENEWED_MS),
+        bound: Bound::ms(8_000, RENEWED_MS),
         run: |ctx| Box::pin(another(ctx)),
     },
     Cell {
         id: "F03.only",
-        what: "the only prefill engine is stuck, the client's deadline is 5 s: 504 that names the phase",
+        what: "the only prefill engine is stuck, the client's deadline is 4 s: 504 that names the phase",
         setup: &SMALL,
-        bound: Bound::ms(5_100, RENEWED_MS),
+        bound: Bound::ms(4_100, RENEWED_MS),
         run: |ctx| Box::pin(only(ctx)),
     },
     Cell {
         id: "F03.silent",
-        what: "a prefill worker computes and its Published is lost every time: after 3 s the answer comes from another",
+        what: "a prefill worker computes and its Published is lost every time: after 5 s the answer comes from another",
         setup: &TWO,
-        bound: Bound::ms(6_000, 8_000),
+        bound: Bound::ms(8_000, 10_000),
         run: |ctx| Box::pin(silent(ctx)),
     },
 ];
@@ -57,7 +57,7 @@ async fn only(ctx: &mut Ctx) -> Measured {
     ctx.fault("prefill-0", json!({ "engine": { "stuck": true } }))
         .await;
     let mut request = ctx.request(60, 8);
-    request["timeout"] = json!(5);
+    request["timeout"] = json!(4);
     ctx.injected();
     let answer = ctx.ask(&request).await;
     let client = ctx.since();
@@ -82,7 +82,7 @@ async fn silent(ctx: &mut Ctx) -> Measured {
     let client = ctx.since();
     let back = ctx.back(ctx.workers).await;
     assert!(
-        client > Duration::from_millis(1_000),
+        client > Duration::from_millis(3_000),
         "it was found by its deadline: {client:?}"
     );
     ctx.calm(&victim).await;

@@ -53,10 +53,9 @@ pub(super) const CELLS: &[Cell] = &[
 ];
 
 async fn expires(ctx: &mut Ctx, phase: Phase) -> Measured {
-    let mut request = ctx.request(400, 64);
-    if phase == Phase::Decoding {
-        request = ctx.request(10, 64);
-    }
+    // Short enough to get there in time, and long enough to stay.
+    let words = if phase == Phase::Prefilling { 400 } else { 10 };
+    let mut request = ctx.request(words, 64);
     request["timeout"] = json!(2);
     ctx.injected();
     let held = hold(ctx, phase, &request).await;
@@ -64,16 +63,9 @@ async fn expires(ctx: &mut Ctx, phase: Phase) -> Measured {
     let client = ctx.since();
     failed(&answer, 504);
     let error = answer.error.as_ref().unwrap();
-    // While it reserves, its own deadline and that of the phase are the same.
-    let phases = if phase == Phase::Reserving {
-        ["reserving", "queued"]
-    } else {
-        [phase.name(); 2]
-    };
-    assert!(
-        phases.contains(&error["phase"].as_str().unwrap_or_default()),
-        "{answer:?}"
-    );
+    // While it reserves, its own deadline and the phase's are about the same: it may be in its next attempt.
+    let is_next = phase == Phase::Reserving && error["phase"] == "queued";
+    assert!(is_next || error["phase"] == phase.name(), "{answer:?}");
     Measured::new(client, ctx.back(ctx.workers).await)
 }
 

@@ -36,20 +36,20 @@ pub(super) const CELLS: &[Cell] = &[
         what: "source frozen while the bytes of a read over tcp are on their way",
         setup: &TWO,
         bound: Bound::ms(12_000, 12_000),
-        run: |ctx| Box::pin(frozen(ctx, Some(Duration::from_millis(6)))),
+        run: |ctx| Box::pin(frozen(ctx, Some(Duration::from_millis(4)))),
     },
     Cell {
         id: "F11.during-shm",
         what: "the same over shared memory",
         setup: &TWO_SHM,
         bound: Bound::ms(12_000, 12_000),
-        run: |ctx| Box::pin(frozen(ctx, Some(Duration::from_millis(6)))),
+        run: |ctx| Box::pin(frozen(ctx, Some(Duration::from_millis(4)))),
     },
 ];
 
 /// With a head start the read has begun; the prompt is long then, so that it has not ended.
 async fn frozen(ctx: &mut Ctx, head_start: Option<Duration>) -> Measured {
-    let request = ctx.request(if head_start.is_some() { 1_200 } else { 150 }, 8);
+    let request = ctx.request(if head_start.is_some() { 400 } else { 150 }, 8);
     let held = hold(ctx, Phase::Pulling, &request).await;
     let (source, reader) = (held.worker("prefill"), held.worker("decode"));
     if let Some(head_start) = head_start {

@@ -31,7 +31,7 @@ pub(super) const CELLS: &[Cell] = &[
         id: "F12.ends-before",
         what: "the source loses its gateway and drops the room before the read begins; others use its blocks; then the read begins",
         setup: &TWO,
-        bound: Bound::ms(6_000, 7_000),
+        bound: Bound::ms(8_000, 9_000),
         run: |ctx| Box::pin(ends_before(ctx)),
     },
     Cell {

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::matrix::cell::{Bound, Cell, Measured};
 use crate::matrix::ctx::Ctx;
 use crate::matrix::load::whole;
-use crate::matrix::setup::TWO;
+use crate::matrix::worlds::PATIENT;
 use crate::stream::{Stream, answers};
 
 /// Twice the lease.
@@ -20,14 +20,14 @@ pub(super) const CELLS: &[Cell] = &[
     Cell {
         id: "F20.short",
         what: "90 % of requests aborted at random times for 8 s; client: throughput is back at 95 %",
-        setup: &TWO,
+        setup: &PATIENT,
         bound: BOUND,
         run: |ctx| Box::pin(storm(ctx, Duration::from_secs(8))),
     },
     Cell {
         id: "F20.minute",
         what: "the same for 60 s",
-        setup: &TWO,
+        setup: &PATIENT,
         bound: BOUND,
         run: |ctx| Box::pin(storm(ctx, Duration::from_secs(60))),
     },

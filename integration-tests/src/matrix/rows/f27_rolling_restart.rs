@@ -7,24 +7,12 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use crate::Cluster;
 use crate::matrix::cell::{Bound, Cell, Measured};
 use crate::matrix::ctx::Ctx;
 use crate::matrix::load::{longest_gap, same, whole};
-use crate::matrix::setup::Setup;
+use crate::matrix::worlds::PATIENT;
 use crate::process::Signal;
 use crate::stream::{Answer, Stream, completion};
-
-/// With the deadlines that a site has: processes that start take the machine for themselves.
-static PATIENT: Setup = Setup {
-    name: "2 prefill, 2 decode, tcp, deadlines as by default",
-    start: || {
-        Box::pin(async {
-            let cluster = Cluster::apart(2, 2, &["ucx.tls=tcp"]).await;
-            Ctx::new(cluster, 4)
-        })
-    },
-};
 
 pub(super) const CELLS: &[Cell] = &[Cell {
     id: "F27.workers",

@@ -86,6 +86,30 @@ pub fn all() -> Vec<Cell> {
     .concat()
 }
 
+/// What the test command runs: the faults that matter most, of both kinds of clusters that cells share.
+const SMOKE: [&str; 12] = [
+    "F01.decoding",
+    "F04.full",
+    "F10.one",
+    "F11.before",
+    "F12.ends-during",
+    "F13.prefilling",
+    "F13.none-left",
+    "F14.eight",
+    "F14.none-left",
+    "F15.eight",
+    "F16.decoding",
+    "F05.pulling",
+];
+
+/// The twelve cells that the test command runs.
+#[must_use]
+pub fn smoke() -> Vec<Cell> {
+    let mut cells = all();
+    cells.retain(|cell| SMOKE.contains(&cell.id));
+    cells
+}
+
 /// Those whose ids begin so; all if nothing is given.
 #[must_use]
 pub fn chosen(prefixes: &[String]) -> Vec<Cell> {
@@ -99,5 +123,47 @@ fn is_below(id: &str, prefix: &str) -> bool {
     match prefix.contains('.') {
         true => id.starts_with(prefix),
         false => id == prefix || id.starts_with(&format!("{prefix}.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last row of the matrix.
+    const LAST: u32 = 34;
+
+    #[test]
+    fn every_row_has_a_cell_or_a_reason() {
+        let rows: Vec<&str> = all().iter().map(Cell::row).collect();
+        let numbers = (1..=LAST).map(|row| format!("F{row:02}"));
+        for row in numbers.chain(["F12b".to_owned()]) {
+            let excused = NOT_HERE.iter().any(|(excused, _)| *excused == row);
+            assert!(rows.contains(&row.as_str()) != excused, "{row}");
+        }
+    }
+
+    #[test]
+    fn ids_are_unique_and_the_smoke_subset_exists() {
+        let cells = all();
+        for (index, cell) in cells.iter().enumerate() {
+            assert!(
+                !cells[..index].iter().any(|other| other.id == cell.id),
+                "{}",
+                cell.id
+            );
+        }
+        assert_eq!(smoke().len(), SMOKE.len());
+    }
+
+    #[test]
+    fn a_row_is_chosen_without_its_namesakes() {
+        let ids = |prefix: &str| {
+            let cells = chosen(&[prefix.to_owned()]);
+            cells.iter().map(|cell| cell.id).collect::<Vec<_>>()
+        };
+        assert!(ids("F12").iter().all(|id| id.starts_with("F12.")));
+        assert_eq!(ids("F13.none-left"), ["F13.none-left"]);
+        assert!(ids("F1").is_empty());
     }
 }
