@@ -44,7 +44,7 @@ const CONNECTIONS: usize = 10;
 const WINDOW: u32 = 2_048;
 /// Tokens beyond those read: the window, and what is on its way between engine and door.
 const AHEAD: u32 = 64;
-const TOKENS: u32 = 400;
+const TOKENS: u32 = 200;
 const LASTS: Duration = Duration::from_secs(12);
 
 async fn slow(ctx: &mut Ctx) -> Measured {
