@@ -51,7 +51,7 @@ impl Cluster {
     pub(crate) async fn start(plan: &Plan, counted: &Counted) -> Self {
         let world = Arc::new(World {
             plan: plan.clone(),
-            network: Network::start(plan.seed, plan.weather, counted.clone()),
+            network: Network::start(plan.seed, Weather::fair(plan.weather.delay), counted.clone()),
             moves: transfer::Network::new(transfer::Config::default(), plan.seed),
             authority: DevCa::new().expect("an authority"),
             epochs: AtomicU64::new(0),
@@ -73,14 +73,20 @@ impl Cluster {
                 }),
             );
         }
-        world
-            .moves
-            .set_default_faults(transfer::Faults::all(plan.moves_fail));
         Self {
             world,
             slots,
             counted: counted.clone(),
         }
+    }
+
+    /// From now on the network and the data path are as the plan has them.
+    pub(crate) fn disturb(&self) {
+        let world = &self.world;
+        world.network.set_weather(world.plan.weather);
+        world
+            .moves
+            .set_default_faults(transfer::Faults::all(world.plan.moves_fail));
     }
 
     /// The gateways that have power, by their places.

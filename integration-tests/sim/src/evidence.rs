@@ -62,6 +62,15 @@ pub struct Sample {
     pub gateways: Vec<GatewaySample>,
 }
 
+/// Requests that were asked at once when nothing was wrong.
+#[derive(Clone, Debug, Default)]
+pub struct Probe {
+    /// As their clients saw them.
+    pub seen: Vec<Seen>,
+    /// How long they took in all.
+    pub took: Duration,
+}
+
 /// All of it.
 #[derive(Clone, Debug)]
 pub struct Evidence {
@@ -73,8 +82,12 @@ pub struct Evidence {
     pub samples: Vec<Sample>,
     /// When, after the healing, nothing of any room was left; none if that never came.
     pub quiet: Option<Duration>,
-    /// Requests that were asked after that, of a healthy cluster.
-    pub probes: Vec<Seen>,
+    /// Requests that were asked of a new cluster.
+    pub before: Probe,
+    /// The same, asked when everything was back.
+    pub after: Probe,
+    /// Panics that nobody injected.
+    pub panics: Vec<String>,
     /// Foreign bytes, by the worker that found them.
     pub foreign: Vec<(String, Foreign)>,
     /// What the data path found: blocks that were written while they were pinned.
@@ -86,6 +99,11 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// Every request, probes included.
+    pub fn all(&self) -> impl Iterator<Item = &Seen> {
+        self.before.seen.iter().chain(&self.seen).chain(&self.after.seen)
+    }
+
     /// Whether something was wrong with the cluster between these times, or so shortly before that it shows.
     #[must_use]
     pub fn disturbed(&self, from: Duration, to: Duration) -> bool {

@@ -124,7 +124,7 @@ impl Episode {
 }
 
 /// The cluster is up by then.
-const FIRST_FAULT: Duration = Duration::from_secs(10);
+const FIRST_FAULT: Duration = Duration::from_secs(12);
 
 /// What goes wrong in a plan: something every few seconds, the next often before the last is over.
 pub(crate) fn episodes(plan: &Plan, random: &mut Random) -> Vec<Episode> {
@@ -233,13 +233,15 @@ fn frames(gateway: GatewayAt, worker: WorkerAt, random: &mut Random) -> Fault {
         (MachineAt::Worker(worker), &TO_GATEWAYS[..])
     };
     let kind = kinds.choose(random).copied().unwrap_or(Kind::Close);
-    let fault = match random.random_range(0..3) {
+    let later = Duration::from_millis(random.random_range(1..3_000));
+    let fault = match random.random_range(0..4) {
         // A digest speaks of all that was sent before it, and a link is one stream: it may be lost with the link, but what was sent
         // after it never comes before it.
         _ if kind == Kind::Heartbeat => mesh::Fault::Drop,
         0 => mesh::Fault::Drop,
         1 => mesh::Fault::Duplicate,
-        _ => mesh::Fault::Delay(Duration::from_millis(random.random_range(1..3_000))),
+        2 => mesh::Fault::Again(later),
+        _ => mesh::Fault::Delay(later),
     };
     Fault::Frames(machine, kind, fault)
 }

@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
+use evidence::Stamp;
 use serde::Serialize;
 use sim::{Hunted, Report, Spans, Totals, hunt};
 
@@ -158,6 +159,7 @@ fn broken(report: &Report, minutes: u64) {
 /// What many seeds came to, as it is kept.
 #[derive(Serialize)]
 struct Recorded {
+    recorded: Stamp,
     first_seed: u64,
     virtual_minutes_each: u64,
     wall_seconds: f64,
@@ -166,7 +168,7 @@ struct Recorded {
 }
 
 fn many(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
-    let began = Instant::now();
+    let (stamp, began) = (Stamp::now(), Instant::now());
     let totals = sim::run_many(from..from + count, spans(minutes), |report| {
         broken(report, minutes);
     });
@@ -186,6 +188,7 @@ fn many(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
         println!("{count:10}  {kind}");
     }
     let recorded = Recorded {
+        recorded: stamp,
         first_seed: from,
         virtual_minutes_each: minutes,
         wall_seconds: wall.as_secs_f64(),
@@ -197,6 +200,7 @@ fn many(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
 /// Seeds in fresh processes, as it is kept.
 #[derive(Serialize)]
 struct Repeated {
+    recorded: Stamp,
     first_seed: u64,
     virtual_minutes_each: u64,
     seeds: u64,
@@ -204,6 +208,7 @@ struct Repeated {
 }
 
 fn same(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
+    let recorded = Stamp::now();
     let digest = |seed: u64| {
         let program = std::env::current_exe().ok()?;
         let arguments = [
@@ -229,6 +234,7 @@ fn same(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
         differ.len()
     );
     let repeated = Repeated {
+        recorded,
         first_seed: from,
         virtual_minutes_each: minutes,
         seeds: count,
@@ -240,6 +246,7 @@ fn same(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
 /// What came of looking for planted bugs, as it is kept.
 #[derive(Serialize)]
 struct HuntedAll {
+    recorded: Stamp,
     first_seeds: Vec<u64>,
     seeds_at_most: u64,
     virtual_minutes_each: u64,
@@ -252,6 +259,7 @@ fn hunted(bugs: &[planted::Bug], starts: u64, most: u64, minutes: u64, json: Opt
     } else {
         bugs
     };
+    let stamp = Stamp::now();
     let firsts: Vec<u64> = (0..starts).map(|start| 1 + start * 1_000).collect();
     println!(
         "{:28} {:>6}  seeds from {firsts:?}; found by",
@@ -272,6 +280,7 @@ fn hunted(bugs: &[planted::Bug], starts: u64, most: u64, minutes: u64, json: Opt
     let all = hunt(bugs, &firsts, most, spans(minutes), row);
     let found = all.iter().all(Hunted::is_found);
     let recorded = HuntedAll {
+        recorded: stamp,
         first_seeds: firsts,
         seeds_at_most: most,
         virtual_minutes_each: minutes,

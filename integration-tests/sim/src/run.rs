@@ -1,5 +1,6 @@
 //! One simulation: a runtime of one thread with virtual time, a cluster in it, faults, the healing, and what must hold.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Once, PoisonError};
 use std::time::Duration;
@@ -13,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use tracing_subscriber::layer::SubscriberExt;
 
-use crate::client::{Asked, Clients, End, Manner, Seen, Signals, request};
+use crate::client::{Asked, Clients, Manner, Signals, request};
 use crate::cluster::Cluster;
 use crate::count::Counted;
-use crate::evidence::{Evidence, GatewaySample, Sample};
+use crate::evidence::{Evidence, GatewaySample, Probe, Sample};
 use crate::fault::{Episode, Fault};
 use crate::invariant::{self, Violation};
 use crate::plan::{Plan, Spans};
@@ -27,10 +28,13 @@ use crate::witness::Witness;
 /// Between two looks at the gateways.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// By then the workers are linked, though the first packets of some are lost.
-const FIRST_REQUEST: Duration = Duration::from_secs(6);
+/// The first request of the load.
+const FIRST_REQUEST: Duration = Duration::from_secs(8);
 
-/// How many requests a healed cluster is asked.
+/// How long a new cluster may take until all are linked.
+const LINKED: Duration = Duration::from_secs(5);
+
+/// How many requests a cluster is asked at once when nothing is wrong with it: at the beginning, and after the healing.
 const PROBES: u64 = 8;
 
 /// What came of a simulation.
@@ -52,6 +56,8 @@ pub struct Report {
     pub violations: Vec<Violation>,
     /// How long after the healing everything was back.
     pub quiet_after: Option<Duration>,
+    /// How long the same requests took before the faults and after the healing.
+    pub probed: (Duration, Duration),
     /// The trace's number.
     pub digest: u64,
     /// Events in the trace.
@@ -60,7 +66,12 @@ pub struct Report {
     pub lines: Vec<String>,
 }
 
-/// Panics that are injected are no news, and a backtrace takes longer than a simulated second.
+thread_local! {
+    /// Panics that nobody injected.
+    static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Panics that are injected are no news, and a backtrace takes longer than a simulated second. All others are kept.
 fn expect_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -68,6 +79,7 @@ fn expect_panics() {
         std::panic::set_hook(Box::new(move |panic| {
             let text = panic.payload().downcast_ref::<&str>().copied();
             if !text.is_some_and(|text| text.starts_with("a test's ")) {
+                PANICS.with_borrow_mut(|panics| panics.push(panic.to_string()));
                 tell(panic);
             }
         }));
@@ -95,9 +107,10 @@ pub fn run(seed: u64, spans: Spans, aloud: bool) -> Report {
             .expect("a runtime");
         let mut evidence = runtime.block_on(simulate(Plan::of(seed, spans), &trace, &counted));
         evidence.said = witness.all();
+        evidence.panics = PANICS.take();
         evidence
     });
-    let all = || evidence.seen.iter().chain(&evidence.probes);
+    let all = || evidence.all();
     let mut outcomes = BTreeMap::new();
     for answer in all().flat_map(|seen| &seen.answers) {
         *outcomes
@@ -112,6 +125,7 @@ pub fn run(seed: u64, spans: Spans, aloud: bool) -> Report {
         outcomes,
         faults: counted.all(),
         violations: invariant::check(&evidence),
+        probed: (evidence.before.took, evidence.after.took),
         quiet_after: evidence.quiet.map(|quiet| quiet.saturating_sub(spans.faults)),
         digest: trace.digest(),
         events: trace.events(),
@@ -149,14 +163,16 @@ async fn simulate(plan: Plan, trace: &Trace, counted: &Counted) -> Evidence {
         exodus: CancellationToken::new(),
         samples: Vec::new(),
     };
+    let before = director.probe().await;
+    director.cluster.disturb();
+    director.clients = Clients::default();
     director.under_faults().await;
     director.cluster.heal();
     let quiet = director.rest().await;
-    let seen = director.clients.all();
-    let probes = if quiet.is_some() {
-        director.probe().await
-    } else {
-        Vec::new()
+    let seen = std::mem::take(&mut director.clients).all();
+    let after = match quiet {
+        Some(_) => director.probe().await,
+        None => Probe::default(),
     };
     let world = &director.cluster.world;
     counted.add_all(&world.moves.counts());
@@ -168,7 +184,9 @@ async fn simulate(plan: Plan, trace: &Trace, counted: &Counted) -> Evidence {
     Evidence {
         seen,
         quiet,
-        probes,
+        before,
+        after,
+        panics: Vec::new(),
         foreign: foreign.collect(),
         moves: world.moves.violations(),
         reads_open: world.moves.in_flight(),
@@ -300,21 +318,30 @@ impl Director {
         None
     }
 
-    /// Asks the healed cluster, and waits until everything is back once more.
-    async fn probe(&mut self) -> Vec<Seen> {
-        self.clients = Clients::default();
+    /// Asks a cluster that nothing is wrong with, the same each time, and waits until everything is back.
+    async fn probe(&mut self) -> Probe {
+        let linked_by = self.trace.now() + LINKED;
+        while !self.is_idle() && self.trace.now() < linked_by {
+            sleep(LOOK).await;
+            self.look();
+        }
+        let began = self.trace.now();
+        let mut random = stream(self.plan.seed, "probe");
         for _ in 0..PROBES {
-            let (mut job, _) = request(&self.plan, self.asked, &mut self.load);
+            let (mut job, _) = request(&self.plan, self.asked, &mut random);
             job.timeout = Duration::from_secs(60);
             job.n = 1;
+            // However slow the cluster is, none of them waits as long as a queue lasts.
+            job.max_new = job.max_new.min(16);
+            // Nothing of it is in any cache yet.
+            job.salt = u64::MAX - self.asked;
             self.submit(job, Manner::Reads);
         }
         let _ = self.rest().await;
-        let probes = self.clients.all();
-        info!(
-            whole = probes.iter().filter(|seen| seen.end == End::Whole).count(),
-            "probed"
-        );
-        probes
+        let seen = self.clients.all();
+        let last = seen.iter().map(|seen| seen.ended).max().unwrap_or(began);
+        let took = last.saturating_sub(began);
+        info!(took_ms = took.as_millis(), "probed");
+        Probe { seen, took }
     }
 }

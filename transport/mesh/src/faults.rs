@@ -18,6 +18,8 @@ pub enum Fault {
     Drop,
     /// It is sent twice.
     Duplicate,
+    /// It is sent, and once more later.
+    Again(Duration),
     /// It is sent later; frames behind it overtake it.
     Delay(Duration),
 }
@@ -121,6 +123,10 @@ impl Held {
             Fault::Drop => None,
             Fault::Duplicate => {
                 self.hold(Duration::ZERO, frame.clone());
+                Some(frame)
+            }
+            Fault::Again(later) => {
+                self.hold(later, frame.clone());
                 Some(frame)
             }
             Fault::Delay(delay) => {

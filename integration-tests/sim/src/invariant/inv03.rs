@@ -10,7 +10,7 @@ use crate::evidence::Evidence;
 pub(super) fn check(evidence: &Evidence) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut told: BTreeMap<RoomId, Outcome> = BTreeMap::new();
-    for seen in evidence.seen.iter().chain(&evidence.probes) {
+    for seen in evidence.all() {
         for (room, answer) in seen.rooms.iter().zip(&seen.answers) {
             if let Some((_, outcome)) = answer.outcome {
                 let twice = told.insert(*room, outcome).is_some();

@@ -4,7 +4,7 @@ use crate::evidence::Evidence;
 
 pub(super) fn check(evidence: &Evidence) -> Vec<String> {
     let mut wrong = Vec::new();
-    for seen in evidence.seen.iter().chain(&evidence.probes) {
+    for seen in evidence.all() {
         for (room, answer) in seen.rooms.iter().zip(&seen.answers) {
             if answer.after_end > 0 {
                 wrong.push(format!("{room}: {} events after its end", answer.after_end));

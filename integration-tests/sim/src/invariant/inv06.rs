@@ -8,7 +8,7 @@ use crate::evidence::Evidence;
 
 pub(super) fn check(evidence: &Evidence) -> Vec<String> {
     let mut wrong = Vec::new();
-    for seen in evidence.seen.iter().chain(&evidence.probes) {
+    for seen in evidence.all() {
         for (index, (room, answer)) in seen.rooms.iter().zip(&seen.answers).enumerate() {
             let expected = expected(evidence, seen, index as u64);
             let got = &answer.tokens;

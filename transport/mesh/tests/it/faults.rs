@@ -32,6 +32,7 @@ async fn by_kind() {
     check(None, &[1, 2, 3]).await;
     check(Some(Fault::Drop), &[2]).await;
     check(Some(Fault::Duplicate), &[1, 1, 2, 3, 3]).await;
+    check(Some(Fault::Again(Duration::from_millis(100))), &[1, 2, 3, 1, 3]).await;
     check(Some(Fault::Delay(Duration::from_millis(100))), &[2, 1, 3]).await;
 }
 
