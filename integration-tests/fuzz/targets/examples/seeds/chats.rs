@@ -38,7 +38,7 @@ const TEMPLATES: [&str; 13] = [
     "{% macro m(x) %}{{ x }}{{ m(x) }}{% endmacro %}{{ m('ab') }}",
     "{% if not tools is defined %}{% set tools = none %}{% endif %}{{ raise_exception('no') if messages|length > 1 }}",
     "{{ messages[0]['content'].split('h')[1:][::-1] | join(', ') }}{{ strftime_now('%d %b %Y') }}",
-    "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
+    "{% for a in range(99) %}{% for b in range(9) %}{{ a ~ b }}{% endfor %}{% endfor %}",
     "{{ messages | map(attribute='role') | unique | sort | list }}{{ messages | selectattr('role', 'equalto', 'user') | first }}",
     "{{ 'a\nb' | indent(4) }}{{ [1, 2, 3] | batch(2) | list }}{{ [1, 2, 3] | slice(2) }}",
     "{{ '%5d|%-8s|%.3f' | format(1, 'x', 2.5) }}{{ '{:>10}'.format('x') }}{{ 3.14159 | round(2) }}",
