@@ -73,6 +73,9 @@ pub enum AttemptError {
     UnknownAttempt,
     /// The worker took its blocks back to serve others; the room goes on elsewhere or later.
     Evicted,
+    /// The model has no next token for this sequence. That lies in the sequence, or in what the worker has of it: the room is tried
+    /// once elsewhere, and no more.
+    NoToken,
     /// The worker had no blocks or no slot after all.
     Refused(Refusal),
 }

@@ -177,6 +177,7 @@ pub(crate) fn attempt_error_to_wire(why: AttemptError) -> wire::AttemptError {
         AttemptError::Gap => wire::AttemptError::Gap,
         AttemptError::UnknownAttempt => wire::AttemptError::UnknownAttempt,
         AttemptError::Evicted => wire::AttemptError::Evicted,
+        AttemptError::NoToken => wire::AttemptError::NoToken,
         AttemptError::Refused(why) => wire::AttemptError::Refused(refusal_to_wire(why)),
     }
 }
@@ -190,6 +191,7 @@ pub(crate) fn attempt_error_from_wire(why: wire::AttemptError) -> AttemptError {
         wire::AttemptError::Gap => AttemptError::Gap,
         wire::AttemptError::UnknownAttempt => AttemptError::UnknownAttempt,
         wire::AttemptError::Evicted => AttemptError::Evicted,
+        wire::AttemptError::NoToken => AttemptError::NoToken,
         wire::AttemptError::Refused(why) => AttemptError::Refused(refusal_from_wire(why)),
     }
 }

@@ -53,13 +53,13 @@ pub struct SampleRequest<'a> {
     pub forbid_end: bool,
 }
 
-/// A sampled token.
+/// What a slice that asked for a token got.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampled {
     /// Index of the slice in the batch.
     pub slice: usize,
-    /// The token.
-    pub token: Token,
+    /// The token, or why this sequence has none: that is the failure of the one slice, and ends its sequence.
+    pub token: Result<Token, NoToken>,
     /// Its log-probability and the most likely alternatives, when asked for.
     pub logprobs: Option<TokenLogprobs>,
 }
@@ -72,6 +72,12 @@ pub struct TokenLogprobs {
     /// The most likely tokens, descending; as many as asked for.
     pub top: Vec<(Token, f32)>,
 }
+
+/// A sequence whose next token cannot be told: its logits are no numbers, or rule everything out. The step is good otherwise. It is no
+/// use to try the same again on the same device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no token: {0}")]
+pub struct NoToken(pub String);
 
 /// A step that could not be run. The engine is then of no use any more: its sequences fail, the worker starts it anew.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +105,6 @@ pub trait Backend: Send + 'static {
     /// asks for one, in order.
     ///
     /// # Errors
-    /// When the device failed; nothing in `out` is then valid.
+    /// When the device failed; nothing in `out` is then valid. What concerns one sequence only is a [`NoToken`] of its slice.
     fn step(&mut self, batch: &[Slice<'_>], out: &mut Vec<Sampled>) -> Result<(), BackendError>;
 }

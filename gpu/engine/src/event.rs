@@ -1,6 +1,6 @@
 //! What goes into the engine and what comes out of it.
 
-use crate::backend::{BlockIndex, Token, TokenLogprobs};
+use crate::backend::{BlockIndex, NoToken, Token, TokenLogprobs};
 use crate::sequence::{Refusal, SequenceKey, SequenceSpec};
 
 /// What an engine can be told. Takes effect at the next boundary between steps.
@@ -34,7 +34,7 @@ pub enum Command {
 /// What an engine says.
 ///
 /// A sequence has left the engine, and no step touches its blocks any more, after whichever comes first: a token event of its own with
-/// [`TokenEvent::left`], `Stopped`, `Refused`, or `Down`.
+/// [`TokenEvent::left`], its name in [`StepReport::failed`], `Stopped`, `Refused`, or `Down`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum EngineEvent {
     /// A step was run (or abandoned, and has an empty report), or sequences that cannot run want blocks.
@@ -77,7 +77,9 @@ pub enum DownReason {
 pub struct StepReport {
     /// Sampled tokens, at most one a sequence.
     pub tokens: Vec<TokenEvent>,
-    /// For every sequence in the step: positions whose keys and values are now in its blocks, in total.
+    /// Sequences that have no next token, and have left the engine.
+    pub failed: Vec<(SequenceKey, NoToken)>,
+    /// For every other sequence in the step: positions whose keys and values are now in its blocks, in total.
     pub computed: Vec<(SequenceKey, u32)>,
     /// Sequences that want more blocks, and how many. A want is reported once; `Grow` may answer it in parts. A sequence whose blocks
     /// are full waits, without holding up others.

@@ -16,7 +16,8 @@ mod sequence;
 mod thread;
 
 pub use backend::{
-    Backend, BackendError, BlockIndex, ModelSpec, SampleRequest, Sampled, Slice, Token, TokenLogprobs,
+    Backend, BackendError, BlockIndex, ModelSpec, NoToken, SampleRequest, Sampled, Slice, Token,
+    TokenLogprobs,
 };
 pub use config::EngineConfig;
 pub use device::{Attention, DType, Device, Gate, Rope, Span, TensorView};

@@ -195,12 +195,24 @@ impl Scheduler {
     }
 
     fn advance(&mut self, at: usize, part: &Part, sampled: Option<Sampled>, report: &mut StepReport) {
+        if let Some(Sampled { token: Err(why), .. }) = sampled {
+            // What was computed for it is worth nothing either.
+            report.failed.push((part.key, why));
+            self.running.remove(at);
+            return;
+        }
         let sequence = &mut self.running[at];
         sequence.advance(part.tokens as usize);
         report.computed.push((part.key, sequence.computed()));
-        let Some(sampled) = sampled else { return };
-        let (position, finish, left) = sequence.push(sampled.token, &self.model.end_tokens);
-        let Sampled { token, logprobs, .. } = sampled;
+        let Some(Sampled {
+            token: Ok(token),
+            logprobs,
+            ..
+        }) = sampled
+        else {
+            return;
+        };
+        let (position, finish, left) = sequence.push(token, &self.model.end_tokens);
         report.tokens.push(TokenEvent {
             key: part.key,
             token,
@@ -280,16 +292,12 @@ impl Scheduler {
                 plan.parts
             )));
         }
-        match sampled
-            .iter()
-            .find(|sampled| sampled.token >= self.model.vocabulary)
-        {
-            Some(sampled) => {
-                let (token, vocabulary) = (sampled.token, self.model.vocabulary);
-                Err(BackendError(format!(
-                    "sampled token {token} from a vocabulary of {vocabulary}"
-                )))
-            }
+        let vocabulary = self.model.vocabulary;
+        let mut tokens = sampled.iter().filter_map(|sampled| sampled.token.as_ref().ok());
+        match tokens.find(|token| **token >= vocabulary) {
+            Some(token) => Err(BackendError(format!(
+                "sampled token {token} from a vocabulary of {vocabulary}"
+            ))),
             None => Ok(()),
         }
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Backend, BackendError, Interrupt, KvPool, ModelSpec, SampleRequest, Sampled, Slice, Token, TokenLogprobs,
-    layout_hash,
+    Backend, BackendError, Interrupt, KvPool, ModelSpec, NoToken, SampleRequest, Sampled, Slice, Token,
+    TokenLogprobs, layout_hash,
 };
 
 use crate::answer::next_token;
@@ -211,6 +211,12 @@ impl Backend for MockBackend {
             if let Some(request) = &slice.sample {
                 let token = self.sample(request);
                 let logprobs = self.logprobs(request, token);
+                let token = match self.config.faults.no_token_for {
+                    Some((first, from)) if request.history[0] == first && request.history.len() >= from => {
+                        Err(NoToken("a mock's scripted sequence".into()))
+                    }
+                    _ => Ok(token),
+                };
                 out.push(Sampled {
                     slice: index,
                     token,

@@ -110,11 +110,13 @@ pub enum OnForeign {
     Continue,
 }
 
-/// Faults at a step, the first being step 1.
+/// Faults, some at a step, the first being step 1.
 #[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
 pub struct Faults {
     /// This step reports an error.
     pub fail_at_step: Option<u64>,
     /// This step panics.
     pub panic_at_step: Option<u64>,
+    /// Sequences that begin with this token have no next one from this position on.
+    pub no_token_for: Option<(Token, usize)>,
 }

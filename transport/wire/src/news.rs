@@ -203,6 +203,8 @@ pub enum AttemptError {
     Evicted,
     /// No blocks or no slot after all.
     Refused(Refusal),
+    /// The sequence has no next token.
+    NoToken,
 }
 
 impl ToGateway {

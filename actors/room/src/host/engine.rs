@@ -17,7 +17,8 @@ impl Host {
             return;
         }
         match (event, phase) {
-            (EngineInput::Stopped, _) => self.on_stopped(now, attempt, phase),
+            (EngineInput::Stopped, _) => self.on_left(now, attempt, phase, AttemptError::EngineFailed),
+            (EngineInput::NoToken, _) => self.on_left(now, attempt, phase, AttemptError::NoToken),
             (EngineInput::Sampled { count, finish }, _) => {
                 self.on_sampled(now, attempt, phase, count, finish);
             }
@@ -97,12 +98,12 @@ impl Host {
         }
     }
 
-    /// The sequence is out: as asked, or because the engine would not have it.
-    fn on_stopped(&mut self, now: Time, attempt: Attempt, phase: Phase) {
+    /// The sequence is out: as asked, or with this error.
+    fn on_left(&mut self, now: Time, attempt: Attempt, phase: Phase, error: AttemptError) {
         self.ledger.release(attempt, Hold::Engine);
         match phase {
             Phase::Closing { .. } => self.settle(now, attempt),
-            _ => self.fail(now, attempt, AttemptError::EngineFailed),
+            _ => self.fail(now, attempt, error),
         }
     }
 

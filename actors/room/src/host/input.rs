@@ -123,6 +123,8 @@ pub enum EngineInput {
         /// How many.
         n: u32,
     },
+    /// The sequence has no next token, and left the engine.
+    NoToken,
     /// Proof that the sequence is not in the engine (any more). Also fed when the engine did not take it, or ended it
     /// unasked: then the attempt fails.
     Stopped,

@@ -76,6 +76,7 @@ impl Room {
         self.last_error = Some(error);
         if error.is_fault() {
             self.faults = self.faults.saturating_add(1);
+            self.without_token += u32::from(error == AttemptError::NoToken);
         }
         if error.is_fault() || error == AttemptError::Refused(Refusal::Draining) {
             self.avoid.insert(blamed);
@@ -110,7 +111,10 @@ impl Room {
         if error == AttemptError::Refused(Refusal::TooLarge) {
             return Some(Outcome::Failed(Failure::TooLarge));
         }
-        (self.faults >= self.limits.max_faults).then_some(Outcome::Failed(Failure::Attempts(error)))
+        // The same tokens give the same numbers on every worker: what fails on two is not tried on all.
+        let is_hopeless = self.without_token > 1;
+        (is_hopeless || self.faults >= self.limits.max_faults)
+            .then_some(Outcome::Failed(Failure::Attempts(error)))
     }
 
     /// Every token that was asked for is delivered; only the word that this is all may be missing.

@@ -85,6 +85,8 @@ pub struct Room {
     allowed: u32,
     /// Attempts that failed by a fault.
     faults: u32,
+    /// Of those, attempts in which the model had no next token.
+    without_token: u32,
     /// Attempts that failed for lack of credit, since the last token.
     refusals: u32,
     last_error: Option<AttemptError>,
@@ -153,6 +155,7 @@ impl Room {
             read: 0,
             allowed: 0,
             faults: 0,
+            without_token: 0,
             refusals: 0,
             last_error: None,
             avoid: BTreeSet::new(),

@@ -47,6 +47,7 @@ fn engine() -> impl Strategy<Value = EngineInput> {
         4 => (1..3_u32, any::<bool>()).prop_map(|(count, last)| EngineInput::Sampled { count, finish: finish(last) }),
         3 => (0..4_u32).prop_map(|n| EngineInput::NeedBlocks { n }),
         1 => Just(EngineInput::Stopped),
+        1 => Just(EngineInput::NoToken),
     ]
 }
 

@@ -147,6 +147,7 @@ fn other_inputs() -> Vec<(String, HostInput)> {
             },
         ),
         engine("needs a block", EngineInput::NeedBlocks { n: 1 }),
+        engine("has no token", EngineInput::NoToken),
         engine("stopped", EngineInput::Stopped),
         ("engine down".to_owned(), HostInput::EngineDown),
         transfer("offered", TransferInput::Offered),

@@ -115,7 +115,9 @@ impl World {
             EngineInput::Sampled { finish, .. } if first_only || finish.is_some() => {
                 self.at_work.remove(&(attempt, Hold::Engine));
             }
-            EngineInput::Stopped => drop(self.at_work.remove(&(attempt, Hold::Engine))),
+            EngineInput::Stopped | EngineInput::NoToken => {
+                drop(self.at_work.remove(&(attempt, Hold::Engine)));
+            }
             // A sampled token says that all before it are computed: a prompt's blocks are written no more.
             EngineInput::Sampled { .. } => {
                 let prompt = self.prompts.get(&attempt).copied().unwrap_or(0) / BLOCK_TOKENS;

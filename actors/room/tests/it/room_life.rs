@@ -293,3 +293,22 @@ fn a_stop_string_completes_what_was_delivered() {
     room.handle_input(ms(2), late);
     assert_eq!(answers(&commands(&mut room)), [Outcome::Completed(Finish::Stop)]);
 }
+
+/// The same numbers come of the same tokens everywhere: what has no next token at two workers is not tried at all of them.
+#[test]
+fn a_room_without_a_next_token_is_tried_once_elsewhere() {
+    for route in [PAIR, MIXED] {
+        let mut room = room_in(PhaseKind::Decoding, route);
+        let failed = Report::Failed(AttemptError::NoToken);
+        tell(&mut room, ms(1), DECODE, failed);
+        let avoids = commands(&mut room).into_iter().find_map(|command| match command {
+            Command::Enqueue(bid) => Some(bid.avoid.contains(&DECODE)),
+            _ => None,
+        });
+        assert_eq!((room.generation(), avoids), (Generation(2), Some(true)));
+        advance(&mut room, PhaseKind::Decoding, route, ms(2));
+        tell(&mut room, ms(3), DECODE, failed);
+        let failure = Failure::Attempts(AttemptError::NoToken);
+        assert_eq!(room.outcome(), Some(Outcome::Failed(failure)));
+    }
+}

@@ -51,6 +51,7 @@ fn report() -> impl Strategy<Value = Report> {
     ];
     let error = prop_oneof![
         Just(AttemptError::EngineFailed),
+        Just(AttemptError::NoToken),
         Just(AttemptError::PullFailed),
         Just(AttemptError::Evicted)
     ];

@@ -264,6 +264,7 @@ fn reports(next: u32) -> Vec<(&'static str, Report)> {
             },
         ),
         ("Failed(EngineFailed)", Report::Failed(AttemptError::EngineFailed)),
+        ("Failed(NoToken)", Report::Failed(AttemptError::NoToken)),
         ("Failed(Evicted)", Report::Failed(AttemptError::Evicted)),
         ("Closed", Report::Closed),
         ("NotHeld", Report::NotHeld),

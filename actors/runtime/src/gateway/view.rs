@@ -89,6 +89,7 @@ pub fn attempt_error(error: AttemptError) -> String {
         AttemptError::Gap => "gap".to_owned(),
         AttemptError::UnknownAttempt => "unknown_attempt".to_owned(),
         AttemptError::Evicted => "evicted".to_owned(),
+        AttemptError::NoToken => "no_token".to_owned(),
         AttemptError::Refused(_) => "refused".to_owned(),
     }
 }

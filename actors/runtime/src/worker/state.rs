@@ -7,7 +7,7 @@ use engine::{EngineEvent, EngineHandle, StepReport, TokenEvent};
 use kv::{KvEvent, KvTransfer, ReadId};
 use mesh::Dialer;
 use room::{Attempt, EngineInput, FromOwner, Host, HostCounters, HostInput, NodeId, TransferInput};
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 use wire::{ToWorker, TokenOut, WorkerStats};
 
 use super::content::Contents;
@@ -140,8 +140,13 @@ impl State {
         }
     }
 
-    /// One step: first how far each sequence is, then what was sampled, then who needs room. Told to the gateways as one frame each.
+    /// One step: first who has left without a token, then how far each sequence is, then what was sampled, then who needs room. Told to the
+    /// gateways as one frame each.
     fn step(&mut self, report: StepReport) {
+        for (key, why) in report.failed {
+            warn!(worker = self.name, room = ?self.contents.attempt(key), %why, "a sequence fails");
+            self.engine_input(key, EngineInput::NoToken);
+        }
         for (key, positions) in report.computed {
             self.engine_input(key, EngineInput::Computed { positions });
         }

@@ -72,6 +72,60 @@ async fn the_prefill_engine_panics() {
     .await;
 }
 
+/// The seed of the job whose sequence has no next token, from this position on.
+const BAD: u32 = 77;
+
+fn no_token(from: usize) -> Faults {
+    let bad = job(BAD, 9, 30);
+    Faults {
+        no_token_for: Some((bad.prompt[0], from)),
+        ..Faults::default()
+    }
+}
+
+/// A sequence has no next token: in its prompt, or after so many tokens. It is tried at two workers; those beside it there go on, and no
+/// engine is the worse for it.
+async fn check_no_token(roles: &[wire::Role], faults: fn(usize, u64) -> Faults) {
+    let mut setup = Setup::of(roles);
+    setup.engine_faults = faults;
+    let from = faults(0, 0).no_token_for.unwrap().1;
+    let bad = job(BAD, 9, 30);
+    let cluster = Cluster::start(setup).await;
+    let good: Vec<_> = (0..6).map(|seed| job(seed, 10 + seed, 25)).collect();
+    assert!(good.iter().all(|job| job.prompt[0] != bad.prompt[0]));
+    let mut answers = Vec::new();
+    for job in &good {
+        answers.push(cluster.submit(job.clone()).await);
+    }
+    let mut answer = cluster.submit(bad.clone()).await;
+    let got = finish(&mut answer).await;
+    let failure = Failure::Attempts(room::AttemptError::NoToken);
+    assert_eq!(got[0].outcome, Some(Outcome::Failed(failure)));
+    let whole = expected(&cluster.setup.mock, &bad, 0);
+    assert_eq!(got[0].tokens, whole[..from - 9], "what there was of it");
+    for (job, mut answer) in good.iter().zip(answers) {
+        let tokens = expected(&cluster.setup.mock, job, 0);
+        assert_eq!(finish(&mut answer).await, [completed(tokens)], "INV-06");
+    }
+    cluster.quiesce().await;
+    assert_eq!(cluster.gateway.counts().retries, 1);
+    assert!(cluster.workers.iter().all(|worker| worker.incarnations() == 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sequence_without_a_next_token_fails_alone() {
+    use wire::Role::{Decode, Mixed, Prefill};
+    for roles in [
+        &[Mixed][..],
+        &[Mixed, Mixed],
+        &[Prefill, Decode],
+        &[Prefill, Prefill, Decode, Decode],
+    ] {
+        check_no_token(roles, |_, _| no_token(9)).await;
+        check_no_token(roles, |_, _| no_token(14)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_never_ends_costs_its_incarnation() {
     let mut setup = Setup::mixed();

@@ -75,6 +75,10 @@ fn failed(why: room::Failure) -> (FailureKind, String, Option<PhaseKind>) {
             let message = format!("every attempt failed; the last one made no progress while it was {phase}");
             (FailureKind::Expired, message, Some(phase))
         }
+        room::Failure::Attempts(AttemptError::NoToken) => {
+            let message = "the model has no next token here: its numbers are no numbers";
+            (FailureKind::Internal, message.to_owned(), None)
+        }
         room::Failure::Attempts(error) => {
             let message = format!(
                 "every attempt failed; the last one with {}",

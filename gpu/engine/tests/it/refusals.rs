@@ -116,7 +116,7 @@ fn a_backend_that_answers_something_else() {
     let sampled = |slice, token| {
         vec![Sampled {
             slice,
-            token,
+            token: Ok(token),
             logprobs: None,
         }]
     };

@@ -209,6 +209,28 @@ fn a_step_of_nobody_who_may_sample_is_none() {
     check_step(&mut world, &[]);
 }
 
+/// In its prompt or later: it leaves, its step is not booked for it, and the others go on as they would.
+#[test]
+fn a_sequence_without_a_next_token_fails_alone() {
+    for fails_at in [9, 12] {
+        let mut world = World::new(CONFIG);
+        world.add(spec(1, 9, 8), 40);
+        world.add(spec(2, 9, 8), 40);
+        let bad = SequenceKey(1);
+        world.lives.get_mut(&bad).unwrap().fails_at = Some(fails_at);
+        world.drain();
+        let life = &world.lives[&bad];
+        assert!(life.failed && life.left, "{life:?}");
+        assert_eq!((life.tokens.len(), life.last_finish), (fails_at, None));
+        let other = &world.lives[&SequenceKey(2)];
+        assert_eq!(
+            (other.tokens.len(), other.last_finish),
+            (17, Some(FinishReason::Length))
+        );
+        assert_eq!(world.scheduler.sequences(), 0);
+    }
+}
+
 #[test]
 fn the_goal_of_one_token_ends_with_it() {
     let mut world = World::new(CONFIG);

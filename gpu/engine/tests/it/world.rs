@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::{
-    BlockIndex, EngineConfig, Goal, ModelSpec, PoolShape, Sampled, Sampling, Scheduler, SequenceKey,
+    BlockIndex, EngineConfig, Goal, ModelSpec, NoToken, PoolShape, Sampled, Sampling, Scheduler, SequenceKey,
     SequenceSpec, StepPlan, StepReport, Token,
 };
 
@@ -37,6 +37,9 @@ pub(crate) struct Life {
     pub(crate) owed: u32,
     /// Position of the first token that it may not sample.
     pub(crate) until: u32,
+    /// From this position on it has no token; it has failed there.
+    pub(crate) fails_at: Option<usize>,
+    pub(crate) failed: bool,
 }
 
 /// The scheduler and what has been seen of it.
@@ -198,7 +201,7 @@ impl World {
                 let token = next_token(request.history);
                 sampled.push(Sampled {
                     slice: index,
-                    token,
+                    token: self.answer(part.key, token),
                     logprobs: None,
                 });
             }
@@ -206,7 +209,21 @@ impl World {
         sampled
     }
 
+    /// What the made-up model says for a sequence.
+    fn answer(&self, key: SequenceKey, token: Token) -> Result<Token, NoToken> {
+        let life = &self.lives[&key];
+        match life.fails_at {
+            Some(position) if life.tokens.len() >= position => Err(NoToken("made up".into())),
+            _ => Ok(token),
+        }
+    }
+
     fn note(&mut self, report: &StepReport) {
+        for (key, _) in &report.failed {
+            let life = self.lives.get_mut(key).unwrap();
+            assert!(life.fails_at.is_some() && !report.computed.iter().any(|(other, _)| other == key));
+            (life.left, life.failed) = (true, true);
+        }
         for &(key, computed) in &report.computed {
             self.lives.get_mut(&key).unwrap().computed = computed as usize;
         }

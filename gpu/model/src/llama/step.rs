@@ -72,7 +72,11 @@ impl<D: Device> Llama<D> {
             return Err(BackendError(what));
         }
         for ((slice, _, request), logits) in asking.into_iter().zip(logits.chunks_exact(vocabulary)) {
-            let (token, logprobs) = self.sampler.sample(logits, request)?;
+            // One that has none is no reason to fail the others.
+            let (token, logprobs) = match self.sampler.sample(logits, request) {
+                Ok((token, logprobs)) => (Ok(token), logprobs),
+                Err(why) => (Err(why), None),
+            };
             out.push(Sampled {
                 slice,
                 token,

@@ -8,7 +8,7 @@ mod candidates;
 mod logprobs;
 mod philox;
 
-use engine::{BackendError, SampleRequest, Sampling, Token, TokenLogprobs};
+use engine::{NoToken, SampleRequest, Sampling, Token, TokenLogprobs};
 
 use candidates::Candidates;
 
@@ -41,10 +41,10 @@ impl Sampler {
         &mut self,
         logits: &[f32],
         request: &SampleRequest<'_>,
-    ) -> Result<(Token, Option<TokenLogprobs>), BackendError> {
-        // Minus infinity is a token that the model rules out; the others are a device that failed.
+    ) -> Result<(Token, Option<TokenLogprobs>), NoToken> {
+        // Minus infinity is a token that the model rules out; of the others nothing can be chosen.
         if let Some(token) = logits.iter().position(|&l| l.is_nan() || l == f32::INFINITY) {
-            return Err(BackendError(format!(
+            return Err(NoToken(format!(
                 "the logit of token {token} is {}",
                 logits[token]
             )));
@@ -57,7 +57,7 @@ impl Sampler {
         Ok((token, logprobs))
     }
 
-    fn choose(&mut self, logits: &[f32], request: &SampleRequest<'_>) -> Result<Token, BackendError> {
+    fn choose(&mut self, logits: &[f32], request: &SampleRequest<'_>) -> Result<Token, NoToken> {
         let sampling = request.sampling;
         self.logits.clear();
         self.logits.extend_from_slice(logits);
@@ -80,8 +80,8 @@ impl Sampler {
     }
 }
 
-fn nothing_left() -> BackendError {
-    BackendError("no token has a finite logit".to_owned())
+fn nothing_left() -> NoToken {
+    NoToken("no token has a finite logit".to_owned())
 }
 
 /// Lowers the logits of tokens that were generated before. Whatever the penalties, a finite logit stays finite: no wish of a client can

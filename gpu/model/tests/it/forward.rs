@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
-use engine::{Backend, BlockIndex, SampleRequest, Sampling, Slice, Token};
+use engine::{Backend, BlockIndex, NoToken, SampleRequest, Sampling, Slice, Token};
 use model::{Llama, Model, PoolOptions};
 
 use crate::naive::Naive;
@@ -32,6 +32,15 @@ impl Runner {
 
     /// Runs one step of `(tokens of the whole sequence, position of the first to compute, blocks)`; the sampled tokens.
     pub(crate) fn step(&mut self, batch: &[(&[Token], usize, &[BlockIndex])]) -> Vec<Token> {
+        let sampled = self.try_step(batch);
+        sampled.into_iter().map(|token| token.unwrap()).collect()
+    }
+
+    /// The same where some may have no next token.
+    pub(crate) fn try_step(
+        &mut self,
+        batch: &[(&[Token], usize, &[BlockIndex])],
+    ) -> Vec<Result<Token, NoToken>> {
         let sampling = Sampling::default();
         let sampling = &sampling;
         let slices: Vec<_> = batch.iter().map(|&part| slice(part, sampling)).collect();

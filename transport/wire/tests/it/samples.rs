@@ -308,7 +308,8 @@ fn errors() -> impl Iterator<Item = AttemptError> {
         AttemptError::EngineFailed => Some(AttemptError::Gap),
         AttemptError::Gap => Some(AttemptError::UnknownAttempt),
         AttemptError::UnknownAttempt => Some(AttemptError::Evicted),
-        AttemptError::Evicted | AttemptError::NoProgress(_) | AttemptError::Refused(_) => None,
+        AttemptError::Evicted => Some(AttemptError::NoToken),
+        AttemptError::NoToken | AttemptError::NoProgress(_) | AttemptError::Refused(_) => None,
     });
     plain
         .chain(waits().map(AttemptError::NoProgress))

@@ -32,7 +32,7 @@ pub(crate) fn expected(config: &MockConfig, job: &Job, index: u64) -> Vec<Token>
         let mut sampled = Vec::new();
         backend.step(&[slice], &mut sampled).unwrap();
         start = history.len();
-        match sampled[0].token {
+        match *sampled[0].token.as_ref().unwrap() {
             END_TOKEN => break,
             token => history.push(token),
         }
