@@ -18,7 +18,10 @@ impl Host {
         }
         match (event, phase) {
             (EngineInput::Stopped, _) => self.on_left(now, attempt, phase, AttemptError::EngineFailed),
-            (EngineInput::NoToken, _) => self.on_left(now, attempt, phase, AttemptError::NoToken),
+            (EngineInput::NoToken, _) => {
+                self.ledger.distrust(attempt);
+                self.on_left(now, attempt, phase, AttemptError::NoToken);
+            }
             (EngineInput::Sampled { count, finish }, _) => {
                 self.on_sampled(now, attempt, phase, count, finish);
             }

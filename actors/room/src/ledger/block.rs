@@ -117,7 +117,8 @@ impl Blocks {
         }
     }
 
-    fn forget(&mut self, id: BlockId) {
+    /// Takes the name from a block, if it has one: it is not cached any more.
+    pub(super) fn forget(&mut self, id: BlockId) {
         if let Some(hash) = self.get(id).hash {
             self.by_hash.remove(&hash);
         }

@@ -175,6 +175,17 @@ impl Ledger {
         lease.complete = lease.complete.max(end);
     }
 
+    /// What is in the blocks of an attempt may be wrong: nobody else is to find it here. Who shares some of them already keeps them.
+    pub fn distrust(&mut self, attempt: Attempt) {
+        let Some(lease) = self.leases.get_mut(&attempt) else {
+            return;
+        };
+        lease.hashes.clear();
+        for &id in &lease.blocks {
+            self.blocks.forget(id);
+        }
+    }
+
     /// Ends an attempt's right to its blocks. Blocks under a hold are quarantined until [`Ledger::release`] has
     /// brought every proof.
     pub fn close(&mut self, attempt: Attempt) -> Closed {

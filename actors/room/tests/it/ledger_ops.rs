@@ -177,6 +177,30 @@ fn a_second_copy_of_the_same_contents_is_freed() {
     check(&ledger, [2, 0, 2, 0]);
 }
 
+/// Nobody finds it any more, whoever shares it keeps it, and what is not named yet will not be.
+#[test]
+fn what_is_distrusted_is_no_cache() {
+    let mut ledger = with_cache();
+    for seq in 2..=3 {
+        assert_eq!(
+            ledger
+                .grant(attempt(seq, 1), &ask(3, &[10, 11, 12]))
+                .unwrap()
+                .cached,
+            2
+        );
+    }
+    ledger.distrust(attempt(9, 9));
+    ledger.distrust(attempt(2, 1));
+    ledger.complete(attempt(2, 1), 3);
+    check(&ledger, [0, 4, 0, 0]);
+    ledger.close(attempt(2, 1));
+    check(&ledger, [1, 3, 0, 0]);
+    assert_eq!(ledger.grant(attempt(4, 1), &ask(1, &[10])).unwrap().cached, 0);
+    ledger.close(attempt(3, 1));
+    check(&ledger, [3, 1, 0, 0]);
+}
+
 #[test]
 fn a_generation_is_leased_once() {
     let mut ledger = Ledger::new(4, 2);
