@@ -126,6 +126,10 @@ fn counts(text: &mut Text, gateway: &GatewayHandle) {
         text.family(name, "counter", help);
         text.sample(name, &[], value);
     }
+    pulled(text, &counts.pulled);
+}
+
+fn pulled(text: &mut Text, by_transport: &BTreeMap<String, (u64, u64, u64)>) {
     type Part = fn(&(u64, u64, u64)) -> u64;
     let parts: [(&str, &str, Part); 3] = [
         (
@@ -146,7 +150,7 @@ fn counts(text: &mut Text, gateway: &GatewayHandle) {
     ];
     for (name, help, part) in parts {
         text.family(name, "counter", help);
-        for (transport, total) in &counts.pulled {
+        for (transport, total) in by_transport {
             text.sample(name, &[("transport", transport)], part(total));
         }
     }
