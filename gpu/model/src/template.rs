@@ -1,9 +1,12 @@
 //! Chat templates: the Jinja text in a model file that turns messages into a prompt.
 //!
-//! A template is untrusted input. It can read nothing but what [`ChatTemplate::render`] gives it, its steps, its output and its
-//! recursion are bounded, and where the engine panics over it, it has failed. (Not bounded is what a single step does to values that
-//! a template was written to blow up: a text that is doubled over and over, a list times a number that a filter then walks over.
-//! Contents of messages cannot cause that.)
+//! A template can read nothing but what [`ChatTemplate::render`] gives it; its steps, its output, its recursion and the numbers in it
+//! are bounded, and where the engine panics over it, it has failed. No content of a message can break out of that.
+//!
+//! What is not bounded is what one step may do to a value that a template was written to blow up: a text that is doubled over and
+//! over, a list times a number that a filter then walks over, a namespace that is put into itself (it is never freed, and printing it
+//! overflows the stack). The engine has no place where that could be refused. So a model file is trusted to that extent: one that
+//! was made to do harm can end the process that renders its template.
 
 mod bounded;
 

@@ -9,8 +9,8 @@ const LONGEST: usize = 8 << 10;
 /// Bytes that a rendering may have.
 const OUTPUT_BYTES: usize = 64 << 20;
 
-/// The bytes as a template. One that multiplies is left out: a list times a number is as long as the number says, and no filter that
-/// walks over it counts its steps (written down where templates are compiled).
+/// The bytes as a template. Left out is what is known to have no bound (written down where templates are compiled): what multiplies,
+/// and what could put a namespace into itself.
 ///
 /// # Panics
 /// Where a template that is taken renders a conversation in two ways, or without end.
@@ -19,7 +19,7 @@ pub fn chat_template(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else {
         return;
     };
-    if source.len() > LONGEST || source.contains('*') {
+    if source.len() > LONGEST || source.contains('*') || could_hold_itself(source) {
         return;
     }
     let template = match ChatTemplate::new(source, "<s>", "</s>") {
@@ -62,4 +62,41 @@ pub(crate) fn let_the_engine_panic() {
             }
         }));
     });
+}
+
+/// Whether a value may be put into a namespace that is more than a number, a text or a truth value. Says yes too often.
+pub(crate) fn could_hold_itself(source: &str) -> bool {
+    const CHOOSES: [&str; 4] = ["or", "and", "if", "else"];
+    source.contains("namespace")
+        && source.split("{%").skip(1).any(|tag| {
+            let tag = tag.split("%}").next().unwrap_or_default();
+            let Some((target, value)) = tag.split_once('=') else {
+                return false;
+            };
+            let value = value.trim_end_matches(|c: char| c.is_whitespace() || c == '-' || c == '+');
+            let plain = value.ends_with(|c: char| c.is_ascii_digit() || c == '\'')
+                && !value.contains(['[', '(', '{', ',', '|'])
+                && !value.split_whitespace().any(|word| CHOOSES.contains(&word));
+            target.contains('.') && !plain
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::could_hold_itself;
+
+    #[test]
+    fn what_is_left_out_is_what_could_hold_itself() {
+        let check = |set: &str, expected: bool| {
+            let source = format!("{{% set ns = namespace(n=0) %}}{{% set {set} %}}{{{{ ns.n }}}}");
+            assert_eq!(could_hold_itself(&source), expected, "{set}");
+        };
+        check("ns.n = ns", true);
+        check("ns.n = [ns][0]", true);
+        check("ns.n = ns or 0", true);
+        check("ns.n = 1, ns, 2", true);
+        check("ns.n = ns.n + 1", false);
+        check("ns.n = 'a' -", false);
+        assert!(!could_hold_itself("{% set x.y = x %}"));
+    }
 }

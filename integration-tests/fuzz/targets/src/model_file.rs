@@ -40,6 +40,9 @@ pub fn model_file(data: &[u8]) {
         role: "user".to_owned(),
         content: "hi <|im_end|>".to_owned(),
     };
+    if String::from_utf8_lossy(data).contains("namespace") {
+        return; // As in the target `chat_template`.
+    }
     if let Ok(tokens) = model.encode_chat(&[message]) {
         assert!(tokens.into_iter().all(has));
     }
