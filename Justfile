@@ -1,5 +1,8 @@
 # Every recipe is one word. None is needed for set-up: `cargo run --release -- up` and `cargo test --workspace` do all of it.
 
+# Where cargo builds, and what is recorded is written.
+target := absolute_path(env_var_or_default("CARGO_TARGET_DIR", "target"))
+
 # A whole cluster in one process, with the default model.
 up *ARGS:
     cargo run --release -- up {{ARGS}}
@@ -27,16 +30,18 @@ sim SEED *ARGS:
 
 # Known bugs of the field, planted in our own code one at a time: how many seeds it takes to find each. Writes target/planted.json.
 planted *ARGS:
-    cargo run --release -p innkeeper-sim -- planted --json target/planted.json {{ARGS}}
+    cargo run --release -p innkeeper-sim -- planted --json {{target}}/planted.json {{ARGS}}
 
 # So many seeds, and then some twice in fresh processes. Writes target/sim.json and target/sim-same.json.
 sim-many COUNT *ARGS:
-    cargo run --release -p innkeeper-sim -- many {{COUNT}} --json target/sim.json {{ARGS}}
-    cargo run --release -p innkeeper-sim -- same 20 --json target/sim-same.json
+    cargo run --release -p innkeeper-sim -- many {{COUNT}} --json {{target}}/sim.json {{ARGS}}
+    cargo run --release -p innkeeper-sim -- same 20 --json {{target}}/sim-same.json
 
-# The protocol under every schedule: models of rooms, hosts and ledgers that are larger than those of the test command.
+# The protocol under every schedule: models of rooms, hosts and ledgers that are larger than those of the test command. Writes target/model.jsonl.
 model STATES="10000000":
-    MODEL_STATES={{STATES}} cargo test --release -p innkeeper-room --test it model:: -- --nocapture --test-threads=1
+    mkdir -p {{target}}
+    cargo run --release -p innkeeper-evidence -- stamp > {{target}}/model.jsonl
+    MODEL_JSON={{target}}/model.jsonl MODEL_STATES={{STATES}} cargo test --release -p innkeeper-room --test it model:: -- --nocapture --test-threads=1
 
 # The fault matrix on real processes over real UCX, each cell three times; or the rows and cells that are named, such as F13 F12.ends. Writes faults.md and faults.json into the target folder.
 faults *ROWS:
@@ -47,6 +52,15 @@ faults *ROWS:
 # `cargo install cargo-fuzz --locked`. Writes target/fuzz.json. (The tests replay the corpus with neither.)
 fuzz TARGET="all" SECONDS="600":
     bash integration-tests/fuzz/run {{TARGET}} {{SECONDS}}
+
+# Mutation testing of `room`, `wire` and `kv`, or of those that are named: the code is changed in one place, and a test has to notice.
+# Needs `cargo install cargo-mutants --locked`. Takes hours; writes target/mutants.
+mutants *CRATES:
+    bash integration-tests/evidence/mutants {{CRATES}}
+
+# Keeps what the recipes above have recorded in docs/evidence, and makes docs/evidence.md of it.
+evidence:
+    cargo run --release -p innkeeper-evidence -- make {{target}}
 
 # What the CPU device and a KV move between two processes can do, in numbers.
 bench:

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 /// A closed list with a name each, from which all else follows.
 macro_rules! bugs {
-    ($($(#[$doc:meta])* $bug:ident = $name:literal,)*) => {
+    ($($(#[doc = $doc:literal])* $bug:ident = $name:literal,)*) => {
         /// A bug that can be planted. Each says what it is, where the like was seen, and what has to find it.
         #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
         pub enum Bug {
-            $($(#[$doc])* $bug,)*
+            $($(#[doc = $doc])* $bug,)*
         }
 
         impl Bug {
@@ -21,6 +21,13 @@ macro_rules! bugs {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$bug => $name,)*
+                }
+            }
+
+            /// All that is said of it.
+            const fn doc(self) -> &'static str {
+                match self {
+                    $(Self::$bug => concat!($($doc),*),)*
                 }
             }
         }
@@ -119,6 +126,15 @@ bugs! {
     DeliveredBecomesPrompt = "delivered-becomes-prompt",
 }
 
+impl Bug {
+    /// What it is, in a sentence.
+    #[must_use]
+    pub fn what(self) -> &'static str {
+        let doc = self.doc();
+        doc.split_once(". ").map_or(doc, |(first, _)| first).trim()
+    }
+}
+
 impl fmt::Display for Bug {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -161,6 +177,11 @@ mod tests {
             assert_eq!(bug.to_string().parse(), Ok(bug));
             let lower = |letter: char| letter.is_ascii_lowercase() || letter == '-';
             assert!(bug.name().chars().all(lower), "{bug}");
+            let what = bug.what();
+            assert!(
+                what.len() > 20 && !what.contains("Seen:") && !what.contains("found by"),
+                "{what}"
+            );
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use evidence::Stamp;
 use serde::Serialize;
 
 use super::cell::{Bound, Cell, Measured};
@@ -58,12 +59,12 @@ pub struct Summary {
 /// The matrix.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// Of which code, when, and on which machine.
+    pub recorded: Stamp,
     /// How often each cell was run.
     pub rounds: u32,
     /// What is added to every bound, in milliseconds.
     pub allowance_ms: u64,
-    /// Cores of the machine.
-    pub cores: usize,
     /// Which build: `release` or `debug`.
     pub build: &'static str,
     /// The cells, in order.
@@ -99,9 +100,9 @@ impl RunResult {
 impl Report {
     pub(super) fn new(cells: &[Cell], options: Options) -> Self {
         Self {
+            recorded: Stamp::now(),
             rounds: options.rounds,
             allowance_ms: ms(options.allowance),
-            cores: std::thread::available_parallelism().map_or(0, usize::from),
             build: if cfg!(debug_assertions) {
                 "debug"
             } else {
@@ -135,7 +136,7 @@ impl Report {
     pub fn markdown(&self) -> String {
         let mut text = format!(
             "Each cell {} times, {} build, {} cores. A cell is late when a time is beyond its bound by more than {} ms.\n\n",
-            self.rounds, self.build, self.cores, self.allowance_ms
+            self.rounds, self.build, self.recorded.cores, self.allowance_ms
         );
         text.push_str("| cell | what | bound: client / blocks, ms | client, ms | all blocks back, ms | worst | verdict |\n");
         text.push_str("|---|---|---|---|---|---|---|\n");

@@ -36,7 +36,7 @@
 //! # How much
 //!
 //! The tests explore every state of small budgets. `MODEL_STATES=n` (`just model`) takes larger ones, and gives up on a model
-//! after about `n` states; it says so.
+//! after about `n` states; it says so. `MODEL_JSON=FILE` adds what came of each model to that file.
 
 mod circles;
 mod laws;
@@ -44,6 +44,7 @@ mod ledger;
 mod links;
 mod owner;
 mod part;
+mod record;
 mod setup;
 mod state;
 mod steps;
@@ -94,12 +95,12 @@ fn wanted() -> Option<usize> {
 /// Explores `setup`, or the same with the larger budget.
 fn check(name: &str, setup: Setup, larger: Budget) {
     let budget = if wanted().is_some() { larger } else { setup.budget };
-    explore(name, Setup { budget, ..setup });
+    explore(name, &budget.to_string(), Setup { budget, ..setup });
 }
 
 /// Explores `model`: breadth first, so that what breaks a law is the shortest way to it; the larger ones depth first, which
 /// takes far less memory.
-fn explore<M>(name: &str, model: M)
+fn explore<M>(name: &str, budget: &str, model: M)
 where
     M: Model<State: Clone + Debug + Hash + PartialEq + Send + Sync, Action: Clone + Debug + PartialEq>
         + Send
@@ -114,13 +115,13 @@ where
         .target_state_count(most)
         .finish_when(HasDiscoveries::AnyFailures);
     match wanted() {
-        None => judge(name, most, || checker.spawn_bfs().join()),
-        Some(_) => judge(name, most, || checker.spawn_dfs().join()),
+        None => judge(name, budget, most, || checker.spawn_bfs().join()),
+        Some(_) => judge(name, budget, most, || checker.spawn_dfs().join()),
     }
 }
 
 /// Prints how much there was, and fails with the steps that lead to a broken law.
-fn judge<M, C>(name: &str, most: usize, run: impl FnOnce() -> C)
+fn judge<M, C>(name: &str, budget: &str, most: usize, run: impl FnOnce() -> C)
 where
     M: Model<State: Clone + Debug + PartialEq, Action: Clone + Debug + PartialEq>,
     C: Checker<M>,
@@ -140,6 +141,7 @@ where
         checker.max_depth(),
         begun.elapsed().as_secs_f64()
     );
+    record::record(name, budget, is_all, begun.elapsed(), &checker);
     for property in checker.model().properties() {
         let found = checker.discovery(property.name);
         if let (Expectation::Always, Some(path)) = (property.expectation, found) {
@@ -338,5 +340,5 @@ fn no_schedule_goes_round_in_a_circle() {
 #[test]
 fn a_ledger_under_every_order_of_operations() {
     let rooms = if wanted().is_some() { 3 } else { 2 };
-    explore("ledger", ledger::Leases { rooms });
+    explore("ledger", &format!("{rooms} rooms"), ledger::Leases { rooms });
 }

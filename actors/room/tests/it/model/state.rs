@@ -1,6 +1,7 @@
 //! What a state of the cluster is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use room::{
     Attempt, BlockHash, BlockId, Generation, Hold, Host, HostLimits, HostSpec, Kept, Limits, NodeId, Order,
@@ -45,6 +46,22 @@ pub(super) struct Budget {
     pub(super) aborts: u8,
     /// A unit of time that passes while something waits to be done.
     pub(super) slow: u8,
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [
+            ("network", self.network),
+            ("crashes", self.crashes),
+            ("cuts", self.cuts),
+            ("aborts", self.aborts),
+            ("slow", self.slow),
+        ];
+        let some = all.iter().filter(|(_, times)| *times > 0);
+        let some: Vec<String> = some.map(|(what, times)| format!("{what} {times}")).collect();
+        f.write_str(if some.is_empty() { "none" } else { "" })?;
+        f.write_str(&some.join(", "))
+    }
 }
 
 /// A room, and what its client and its desk have seen of it.

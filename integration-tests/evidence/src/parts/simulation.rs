@@ -1,0 +1,186 @@
+//! Whole clusters under virtual time.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Part;
+use crate::Stamp;
+use crate::claim::Claim;
+use crate::files::Error;
+use crate::text::{count, decimal, len, paragraph, table};
+
+/// Hours of cluster time, and faults, that are asked for.
+const HOURS: f64 = 2_000.0;
+const FAULTS: u64 = 1_000_000;
+
+/// What `sim many` writes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Simulation {
+    recorded: Option<Stamp>,
+    first_seed: u64,
+    virtual_minutes_each: u64,
+    wall_seconds: f64,
+    seeds: u64,
+    cluster_hours: f64,
+    requests: u64,
+    rooms: u64,
+    outcomes: BTreeMap<String, u64>,
+    faults: u64,
+    faults_by_kind: BTreeMap<String, u64>,
+    slowest_rest_ms: u64,
+    slowest_rest_seed: u64,
+    events: u64,
+    broken: Vec<Broken>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Broken {
+    seed: u64,
+    violations: Vec<String>,
+}
+
+/// From the most frequent on.
+fn by_count(counts: &BTreeMap<String, u64>) -> Vec<(&String, u64)> {
+    let mut sorted: Vec<_> = counts.iter().map(|(name, count)| (name, *count)).collect();
+    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sorted
+}
+
+impl Part for Simulation {
+    const TITLE: &'static str = "Whole clusters, simulated";
+    const RECIPE: &'static str = "just sim-many N";
+    const KEPT: &'static str = "sim.json";
+    const ASKED: &'static str = "no seed breaks an invariant; 2,000 cluster-hours; a million faults";
+
+    fn stamps(&self) -> Vec<Option<&Stamp>> {
+        vec![self.recorded.as_ref()]
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        let broken = self.broken.len();
+        vec![
+            Claim::new(
+                "no seed breaks an invariant",
+                format!("{} of {} seeds do", len(broken), count(self.seeds)),
+                broken == 0 && self.seeds > 0,
+            ),
+            Claim::new(
+                format!("at least {} cluster-hours", decimal(HOURS)),
+                decimal(self.cluster_hours),
+                self.cluster_hours >= HOURS,
+            ),
+            Claim::new(
+                format!("at least {} faults", count(FAULTS)),
+                count(self.faults),
+                self.faults >= FAULTS,
+            ),
+        ]
+    }
+
+    fn section(&self, out: &mut String, _: &Path) -> Result<(), Error> {
+        let last = self.first_seed + self.seeds.saturating_sub(1);
+        paragraph(
+            out,
+            &format!(
+                "The real actors, the real wire and real QUIC, on one thread and under virtual time; only the network, the KV transfer and \
+                 the model are simulated. A seed draws the cluster, its load and its faults: a phase under faults, then everything is \
+                 healed, and everything has to end, to come back, and to work. Seeds {} to {}, of {} virtual minutes each; \
+                 `just sim SEED` tells one of them again.",
+                self.first_seed, last, self.virtual_minutes_each
+            ),
+        );
+        let of = |name: &str, text: String| vec![name.to_owned(), text];
+        let figures = [
+            of("cluster-hours", decimal(self.cluster_hours)),
+            of("requests", count(self.requests)),
+            of("rooms", count(self.rooms)),
+            of("faults", count(self.faults)),
+            of("events in the traces", count(self.events)),
+            of(
+                "longest time from the healing until everything was back, virtual seconds",
+                format!(
+                    "{}.{:03} (seed {})",
+                    self.slowest_rest_ms / 1_000,
+                    self.slowest_rest_ms % 1_000,
+                    self.slowest_rest_seed
+                ),
+            ),
+            of("seconds that it took", decimal(self.wall_seconds)),
+        ];
+        table(out, &["", "in all"], figures);
+        let rows = |counts| {
+            by_count(counts)
+                .into_iter()
+                .map(|(name, number)| vec![name.clone(), count(number)])
+        };
+        table(out, &["fault", "how often"], rows(&self.faults_by_kind));
+        table(out, &["answers that ended", "how many"], rows(&self.outcomes));
+        if !self.broken.is_empty() {
+            let row = |broken: &Broken| {
+                vec![
+                    format!("`just sim {}`", broken.seed),
+                    broken.violations.join("; "),
+                ]
+            };
+            table(
+                out,
+                &["broken seed", "what does not hold"],
+                self.broken.iter().map(row),
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Simulation;
+    use crate::parts::shown;
+
+    fn kept(hours: f64, faults: u64, broken: &str) -> String {
+        format!(
+            r#"{{"first_seed": 1, "virtual_minutes_each": 10, "wall_seconds": 7200.0, "seeds": 12345, "cluster_hours": {hours},
+            "requests": 7, "rooms": 8, "outcomes": {{"completed": 5}}, "faults": {faults},
+            "faults_by_kind": {{"clock leap": 3, "lost": 1200}},
+            "slowest_rest_ms": 9050, "slowest_rest_seed": 77, "events": 9, "broken": [{broken}]}}"#
+        )
+    }
+
+    fn check(kept: &str, lines: &[&str]) {
+        let text = shown::<Simulation>(kept);
+        for line in lines {
+            assert!(text.contains(line), "no {line:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_recording_that_is_large_enough() {
+        check(
+            &kept(2_057.5, 1_000_000, ""),
+            &[
+                "an invariant: 0 of 12,345 seeds do: true",
+                "2,000 cluster-hours: 2,058: true",
+                "at least 1,000,000 faults: 1,000,000: true",
+                "Seeds 1 to 12345, of 10 virtual minutes each",
+                "| lost | 1,200 |\n| clock leap | 3 |",
+                "| 9.050 (seed 77) |",
+                "| seconds that it took | 7,200 |",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_small_recording_with_a_broken_seed() {
+        check(
+            &kept(0.8, 900, r#"{"seed": 4, "violations": ["INV-01: a | b"]}"#),
+            &[
+                "an invariant: 1 of 12,345 seeds do: false",
+                "2,000 cluster-hours: 0.8: false",
+                "at least 1,000,000 faults: 900: false",
+                "| `just sim 4` | INV-01: a \\| b |",
+            ],
+        );
+    }
+}
