@@ -5,7 +5,7 @@
 //! that in `docs/evidence`, and makes `docs/evidence.md` from there and from nothing else: no figure on it is typed by hand, and a
 //! test makes it anew and compares.
 //!
-//! A [`part`](parts) is one of these sources: what it keeps, what it has to show, and its tables.
+//! A *part* (`parts`) is one of these sources: what it keeps, what it has to show, and its tables.
 
 mod claim;
 mod files;
