@@ -84,7 +84,10 @@ pub(crate) static GROWING: Setup = Setup {
             "ucx.tls=tcp",
             "worker.pool_mib=362",
             "limits.queue_ms=60000",
-            "limits.decode_stall_ms=10000",
+            "limits.decode_stall_ms=20000",
+            "limits.prefill_stall_ms=20000",
+            "worker.threads=2",
+            "worker.chunk_tokens=256",
         ];
         Box::pin(async move { apart(1, 1, &sets).await })
     },

@@ -48,7 +48,7 @@ pub(super) const CELLS: &[Cell] = &[
 ];
 
 async fn lost(ctx: &mut Ctx, signal: Signal) -> Measured {
-    let request = ctx.request(400, 8);
+    let request = ctx.request(300, 8);
     let held = hold(ctx, Phase::Pulling, &request).await;
     let (source, reader) = (held.worker("prefill"), held.worker("decode"));
     ctx.fault(&reader, json!({ "reads": { "does": "pass" } })).await;
