@@ -48,10 +48,10 @@ faults *ROWS:
     cargo build --release -p innkeeper -p innkeeper-integration-tests --features faults --bins
     "${CARGO_TARGET_DIR:-target}/release/faults" {{ROWS}}
 
-# Fuzzes one target, or `all` one after the other, for so many seconds each. Needs `rustup toolchain install nightly` and
+# Fuzzes one target, or `all`, for so many seconds each, so many at once. Needs `rustup toolchain install nightly` and
 # `cargo install cargo-fuzz --locked`. Writes target/fuzz.json. (The tests replay the corpus with neither.)
-fuzz TARGET="all" SECONDS="600":
-    bash integration-tests/fuzz/run {{TARGET}} {{SECONDS}}
+fuzz TARGET="all" SECONDS="600" AT_ONCE="1":
+    bash integration-tests/fuzz/run {{TARGET}} {{SECONDS}} {{AT_ONCE}}
 
 # Mutation testing of `room`, `wire` and `kv`, or of those that are named: the code is changed in one place, and a test has to notice.
 # Needs `cargo install cargo-mutants --locked`. Takes hours; writes target/mutants.
