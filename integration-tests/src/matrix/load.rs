@@ -1,5 +1,6 @@
 //! Guests: requests that are on their way while something goes wrong.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -23,7 +24,12 @@ impl Guest {
 
     /// Sends a request and waits until it has so many tokens; the gaps between tokens are counted from then.
     pub(crate) async fn streams(ctx: &Ctx, request: &Value, tokens: usize) -> Self {
-        let mut stream = Stream::open(ctx.cluster.ports().http, request).await.unwrap();
+        Self::streams_from(ctx.cluster.ports().http, request, tokens).await
+    }
+
+    /// The same, of a gateway that listens there.
+    pub(crate) async fn streams_from(to: SocketAddr, request: &Value, tokens: usize) -> Self {
+        let mut stream = Stream::open(to, request).await.unwrap();
         let so_far = stream.read_tokens(tokens).await.unwrap();
         assert!(so_far.tokens.len() >= tokens, "{so_far:?}");
         stream.mark();

@@ -1,30 +1,37 @@
 //! Several streams that are open at a time, slow enough that a fault finds them so.
 
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 use super::ctx::Ctx;
+use super::guests::slowly;
 use super::load::Guest;
-use super::phases::{Phase, set};
 use crate::admin::Room;
 use crate::stream::Answer;
 
 /// Tokens of each; and those that each has when they are all open.
 const TOKENS: u32 = 32;
 const AT_FAULT: usize = 3;
+/// A step that leaves time to open all of them before the first is at its end.
+const STEP_MS: u64 = 200;
 
 /// Streams with their requests.
 pub(crate) struct Streams(Vec<(Value, Guest)>);
 
 impl Streams {
-    /// Opens them, and slows decode down.
+    /// Slows decode down and opens them, all at a time.
     pub(crate) async fn open(ctx: &mut Ctx, count: usize) -> Self {
-        let mut streams = Vec::new();
+        slowly(ctx, STEP_MS).await;
+        let to = ctx.cluster.ports().http;
+        let mut opening = JoinSet::new();
         for index in 0..count {
             let request = ctx.request(5 * index, TOKENS);
-            streams.push((request.clone(), Guest::streams(ctx, &request, AT_FAULT).await));
-            set(ctx, Phase::Decoding).await;
+            opening.spawn(async move {
+                let guest = Guest::streams_from(to, &request, AT_FAULT).await;
+                (request, guest)
+            });
         }
-        Self(streams)
+        Self(opening.join_all().await)
     }
 
     /// The decode worker that has most of them, and how many.

@@ -1,4 +1,4 @@
-//! Lost messages, workers that do not fit, gateways that die, and orderly ends.
+//! Lost messages, workers that do not fit, and orderly ends.
 
 use std::time::{Duration, Instant};
 
@@ -115,27 +115,6 @@ async fn a_worker_without_transport_ends(cluster: &mut Cluster) {
     assert!(!status.success() && said == 1, "{status}: {log}");
 }
 
-/// The gateway is killed with streams open: its workers drop its rooms, and serve the next one.
-async fn the_gateway_is_killed(cluster: &mut Cluster) {
-    let stream = streaming(cluster, "A guest whose inn burns down", 400).await;
-    cluster.process("gateway-0").signal(Signal::Kill);
-    let cut = stream.finish().await;
-    assert!(!matches!(&cut, Ok(answer) if answer.done), "{cut:?}");
-    cluster.process("gateway-0").ended(LIMIT).await;
-    let started = Instant::now();
-    cluster.start_gateway(&[]);
-    cluster.ready(2).await;
-    cluster.all_back(2).await;
-    println!(
-        "gateway killed: the next one has both workers, with nothing held, after {:?}",
-        started.elapsed()
-    );
-    check_whole(
-        &[answer(cluster.ports().http, &completion("And now?", 4, 0.0, 0)).await],
-        4,
-    );
-}
-
 /// Waits until the gateway, which was told to stop, says so; then no request is let in, while the doors are open.
 async fn check_closing(cluster: &Cluster) {
     let to = cluster.ports().http;
@@ -211,7 +190,6 @@ async fn cluster_outlives_lost_messages_and_gateways() {
     every_close_is_lost(&mut cluster).await;
     a_stranger_is_refused(&mut cluster).await;
     a_worker_without_transport_ends(&mut cluster).await;
-    the_gateway_is_killed(&mut cluster).await;
     one_who_is_told_twice_leaves_at_once(&mut cluster).await;
     everybody_leaves_in_order(&mut cluster).await;
 }

@@ -5,7 +5,6 @@
 mod arrows;
 mod clocks;
 mod cluster_faults;
-mod cluster_kills;
 mod cluster_storm;
 mod cluster_tokens;
 mod matrix;

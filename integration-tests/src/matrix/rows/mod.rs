@@ -99,7 +99,7 @@ const SMOKE: [&str; 12] = [
     "F14.none-left",
     "F15.eight",
     "F16.decoding",
-    "F05.pulling",
+    "F26.decode-decoding",
 ];
 
 /// The twelve cells that the test command runs.
