@@ -17,7 +17,8 @@ pub(super) const CELLS: &[Cell] = &[Cell {
     id: "F08.n8x64",
     what: "64 requests of n = 8 at a time: 512 rooms, every sibling ends with an answer of its own",
     setup: &TWO,
-    bound: Bound::ms(60_000, 61_000),
+    // The row has none: a machine of two cores computes them all in this time.
+    bound: Bound::ms(100_000, 101_000),
     run: |ctx| Box::pin(siblings(ctx)),
 }];
 
