@@ -79,25 +79,29 @@ mod tests {
 
     #[test]
     fn every_reason_is_told() {
-        check(&hello(Role::Decode, (1, 1)), Ok(1));
-        check(&hello(Role::Decode, (0, 9)), Ok(1));
-        check(
-            &hello(Role::Decode, (2, 3)),
-            Err("versions 2 to 3, this gateway 1 to 1"),
+        const V: u16 = wire::VERSION;
+        check(&hello(Role::Decode, (V, V)), Ok(V));
+        check(&hello(Role::Decode, (0, V + 9)), Ok(V));
+        let newer = format!(
+            "versions {} to {}, this gateway {} to {V}",
+            V + 1,
+            V + 2,
+            wire::MIN_VERSION
         );
-        check(&hello(Role::Prefill, (1, 1)), Err("`prefill.innkeeper` must be"));
-        check(&hello(Role::Gateway, (1, 1)), Err("does not link to a gateway"));
+        check(&hello(Role::Decode, (V + 1, V + 2)), Err(&newer));
+        check(&hello(Role::Prefill, (V, V)), Err("`prefill.innkeeper` must be"));
+        check(&hello(Role::Gateway, (V, V)), Err("does not link to a gateway"));
         check(
             &Hello {
                 node: "v".into(),
-                ..hello(Role::Decode, (1, 1))
+                ..hello(Role::Decode, (V, V))
             },
             Err("`v.node.innkeeper` must be"),
         );
         check(
             &Hello {
                 layout_hash: 8,
-                ..hello(Role::Decode, (1, 1))
+                ..hello(Role::Decode, (V, V))
             },
             Err("another layout"),
         );

@@ -37,7 +37,7 @@ async fn both_ends_know_each_other() {
     let (link, peer) = worker.heard.up().await;
     assert_eq!(
         (peer.version, peer.epoch, peer.heartbeat_ms, peer.lease_ms),
-        (1, 3, 250, 2000)
+        (wire::VERSION, 3, 250, 2000)
     );
     assert_eq!(
         (link.id().epoch, link.node(), link.remote()),

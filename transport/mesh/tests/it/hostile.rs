@@ -51,9 +51,13 @@ async fn linked(world: &World, gateway: &mut Gateway) -> (Connection, RecvStream
 }
 
 fn frame(kind: u16, payload: &[u8]) -> Vec<u8> {
+    frame_of(VERSION, kind, payload)
+}
+
+fn frame_of(version: u16, kind: u16, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap();
     let mut bytes = Header {
-        version: VERSION,
+        version,
         kind,
         length,
     }
@@ -160,7 +164,9 @@ async fn a_hello_that_is_none_is_dropped() {
     let mut gateway = world.gateway(1, config());
     let (_endpoint, connection) = connect(&world).await;
     let (mut send, _recv) = connection.open_bi().await.unwrap();
-    send.write_all(&frame(1, &[0xee; 200])).await.unwrap();
+    send.write_all(&frame_of(HELLO_VERSION, 1, &[0xee; 200]))
+        .await
+        .unwrap();
     check_ignored(&world, &mut gateway, 1).await;
     let (code, why) = closed_with(&connection).await;
     assert!(
