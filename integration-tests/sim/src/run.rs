@@ -34,6 +34,9 @@ const FIRST_REQUEST: Duration = Duration::from_secs(8);
 /// How long a new cluster may take until all are linked.
 const LINKED: Duration = Duration::from_secs(5);
 
+/// Longer than heartbeats are apart, and than anything on the data path is late.
+const SETTLED: Duration = Duration::from_secs(5);
+
 /// How many requests a cluster is asked at once when nothing is wrong with it: at the beginning, and after the healing.
 const PROBES: u64 = 8;
 
@@ -174,6 +177,9 @@ async fn simulate(plan: Plan, trace: &Trace, counted: &Counted) -> Evidence {
         Some(_) => director.probe().await,
         None => Probe::default(),
     };
+    // What workers said last is then of after all that happened, and what was late on the data path has come.
+    sleep(SETTLED).await;
+    director.look();
     let world = &director.cluster.world;
     counted.add_all(&world.moves.counts());
     let canaries = world.canaries.lock().unwrap_or_else(PoisonError::into_inner);
