@@ -181,7 +181,7 @@ impl Cluster {
         info!(fault = ?episode.fault, "is over");
     }
 
-    /// Undoes everything, and gives power back to all that lack it.
+    /// Undoes what the plan has from the beginning (its episodes have ended by now), and gives power back to all that lack it.
     pub(crate) fn heal(&self) {
         self.world
             .network

@@ -65,8 +65,6 @@ pub struct Report {
     pub digest: u64,
     /// Events in the trace.
     pub events: u64,
-    /// The last lines of the trace.
-    pub lines: Vec<String>,
 }
 
 thread_local! {
@@ -132,7 +130,6 @@ pub fn run(seed: u64, spans: Spans, aloud: bool) -> Report {
         quiet_after: evidence.quiet.map(|quiet| quiet.saturating_sub(spans.faults)),
         digest: trace.digest(),
         events: trace.events(),
-        lines: trace.lines(),
     }
 }
 

@@ -1,6 +1,5 @@
-//! Everything that the cluster says about itself, in order, with its virtual time: one number of it (INV-12) and its last lines.
+//! Everything that the cluster says about itself, in order, with its virtual time: one number of it (INV-12).
 
-use std::collections::VecDeque;
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,16 +10,12 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Lines kept for a report.
-const KEPT_LINES: usize = 400;
-
 /// Whose events belong to the trace.
 const TARGETS: [&str; 6] = ["sim", "runtime", "mesh", "engine", "kv", "room"];
 
 struct State {
     origin: Option<Instant>,
     hash: Xxh3,
-    lines: VecDeque<String>,
     events: u64,
     /// Every line goes to standard error too.
     aloud: bool,
@@ -37,7 +32,6 @@ impl Trace {
         Self(Arc::new(Mutex::new(State {
             origin: None,
             hash: Xxh3::new(),
-            lines: VecDeque::new(),
             events: 0,
             aloud,
         })))
@@ -69,12 +63,6 @@ impl Trace {
     #[must_use]
     pub(crate) fn events(&self) -> u64 {
         self.state().events
-    }
-
-    /// The latest lines.
-    #[must_use]
-    pub(crate) fn lines(&self) -> Vec<String> {
-        self.state().lines.iter().cloned().collect()
     }
 }
 
@@ -115,9 +103,5 @@ impl<S: Subscriber> Layer<S> for Trace {
         if state.aloud {
             eprintln!("{line}");
         }
-        if state.lines.len() >= KEPT_LINES {
-            state.lines.pop_front();
-        }
-        state.lines.push_back(line);
     }
 }
