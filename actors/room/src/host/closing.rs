@@ -63,7 +63,7 @@ impl Host {
             return;
         };
         let kind = stay.kind();
-        if kind == StayPhase::Closing && planted!(TimeoutFrees) {
+        if planted!(TimeoutFrees if kind == StayPhase::Closing) {
             for hold in self.ledger.holds(attempt).iter() {
                 self.ledger.release(attempt, hold);
             }
@@ -80,7 +80,7 @@ impl Host {
 
     fn stop_holders(&mut self, attempt: Attempt) {
         for hold in self.ledger.holds(attempt).iter() {
-            if planted!(AbortKeepsComputing) && hold == Hold::Engine {
+            if planted!(AbortKeepsComputing if hold == Hold::Engine) {
                 continue;
             }
             self.commands.push_back(match hold {

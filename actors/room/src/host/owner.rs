@@ -24,8 +24,7 @@ impl Host {
     /// Only what opens a stay has an effect; all else is answered with the truth: nothing is here.
     fn on_owner_of_absent(&mut self, now: Time, attempt: Attempt, message: &FromOwner) {
         let was_here = self.ledger.is_stale(attempt);
-        let opens = matches!(message, FromOwner::Reserve(_) | FromOwner::Prefill(_));
-        if planted!(UnknownRoomIgnored) && !opens {
+        if planted!(UnknownRoomIgnored if !matches!(message, FromOwner::Reserve(_) | FromOwner::Prefill(_))) {
             return self.count_absent(was_here);
         }
         match message {

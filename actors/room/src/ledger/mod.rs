@@ -197,7 +197,7 @@ impl Ledger {
         let pinned = u32::from(!lease.holds.is_empty() && !planted!(FreeOnAbort));
         for &id in lease.blocks.iter().rev() {
             self.blocks.change(id, |block| {
-                block.leases -= u32::from(!planted!(DoubleRelease) || block.leases > 0);
+                block.leases -= u32::from(!planted!(DoubleRelease if block.leases == 0));
                 block.pins += pinned;
             });
         }

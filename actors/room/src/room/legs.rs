@@ -52,8 +52,7 @@ impl Room {
             room: self.id,
             generation: leg.generation,
         };
-        let leaks = planted!(CreditLeakedByPull) && self.last_error == Some(AttemptError::PullFailed);
-        if !leaks {
+        if !planted!(CreditLeakedByPull if self.last_error == Some(AttemptError::PullFailed)) {
             self.outbox.command(Command::GiveBack {
                 attempt,
                 worker: leg.worker,
@@ -79,7 +78,7 @@ impl Room {
             let leg = &self.legs[index];
             match leg.state {
                 LegState::Promised => self.leg_returned(now, index, None),
-                LegState::Open if planted!(CloseForgotten) && index > 0 => {
+                LegState::Open if planted!(CloseForgotten if index > 0) => {
                     self.leg_returned(now, index, None);
                 }
                 LegState::Open => self.tell_to_return(index, Order::Close, now),
