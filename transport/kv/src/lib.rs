@@ -1,8 +1,8 @@
 //! What a KV move is: one worker publishes blocks under a key and a capability, another asks for them, and only the
 //! owner of memory ever names an address in it.
 //!
-//! * [`KvTransfer`] is the trait; [`InProcess`] moves blocks between workers of one process over an explicit [`Hub`],
-//!   [`Faulty`] wraps any transfer with scripted faults. The UCX transfer lives in its own crate.
+//! * [`KvTransfer`] is the trait; [`InProcess`] moves blocks between workers of one process over an explicit [`Hub`]. The UCX transfer
+//!   lives in its own crate. `Faulty`, which tests alone have, wraps any transfer with scripted faults.
 //! * [`Account`] with its [`OfferTable`], [`coalesce`] and [`block_checksum`] are the decisions every transfer shares: what may be read,
 //!   in which pieces, and how a block proves which (room, generation, position) it belongs to.
 //!
@@ -16,6 +16,7 @@ mod planted;
 mod account;
 mod checksum;
 mod error;
+#[cfg(feature = "faults")]
 mod faulty;
 mod heap;
 mod inproc;
@@ -28,6 +29,7 @@ mod transfer;
 pub use account::Account;
 pub use checksum::block_checksum;
 pub use error::{KvError, OutOfRange, ReadError, Refusal};
+#[cfg(feature = "faults")]
 pub use faulty::{Fault, Faulty};
 pub use heap::HeapMemory;
 pub use inproc::{Hub, InProcess};

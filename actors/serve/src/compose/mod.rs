@@ -59,6 +59,8 @@ fn name(config: &Config, role: &str) -> String {
 pub(crate) async fn up(config: &Config, args: &UpArgs, stops_with_stdin: bool) -> Result<()> {
     args.check()?;
     ports::check(config)?;
+    #[cfg(feature = "faults")]
+    crate::faults::open(&config.faults.listen).await?;
     let mut local = config.clone();
     local.mesh.gateways = vec![reachable(config)];
     check_worker_settings(&local)?;

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
-use kv::ReadError;
+use kv::{Fault, Faulty, ReadError};
+use kv_ucx::UcxTransfer;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tracing::{error, warn};
@@ -153,27 +154,7 @@ fn apply(change: &Change) -> Result<()> {
     engine.fail.fetch_or(change.engine.fail, Ordering::Relaxed);
     if let Some(wanted) = &change.reads {
         let reads = reads().context("this process has no worker that reads over UCX")?;
-        let fault = match wanted.does {
-            ReadFault::Fail => Some(kv::Fault::Fail(ReadError::Local(
-                "a test's fault switch".to_owned(),
-            ))),
-            ReadFault::HoldStart => Some(kv::Fault::HoldStart),
-            ReadFault::HoldEnd => Some(kv::Fault::HoldEnd),
-            ReadFault::Panic => Some(kv::Fault::Panic),
-            ReadFault::WrongCapability => Some(kv::Fault::WrongCapability),
-            ReadFault::StaleGeneration => Some(kv::Fault::StaleGeneration),
-            ReadFault::HoldWithdrawn | ReadFault::LaterPass | ReadFault::Pass => None,
-        };
-        match (fault, wanted.nth) {
-            (None, _) if matches!(wanted.does, ReadFault::HoldWithdrawn) => reads.hold_withdrawn(true),
-            (None, _) if matches!(wanted.does, ReadFault::LaterPass) => reads.on_every(None),
-            (None, _) => {
-                reads.on_every(None);
-                reads.release();
-            }
-            (fault, None) => reads.on_every(fault),
-            (Some(fault), Some(nth)) => reads.on_read(reads.reads_seen() + nth, fault),
-        }
+        set_reads(&reads, wanted);
     }
     for (kind, fault) in &change.frames {
         set_frames(kind, *fault)?;
@@ -187,6 +168,27 @@ fn apply(change: &Change) -> Result<()> {
         gateway.doom(doom.at_birth, doom.after_birth);
     }
     Ok(())
+}
+
+fn set_reads(reads: &Faulty<UcxTransfer>, wanted: &Reads) {
+    let fault = match wanted.does {
+        ReadFault::HoldWithdrawn => return reads.hold_withdrawn(true),
+        ReadFault::LaterPass => return reads.on_every(None),
+        ReadFault::Pass => {
+            reads.on_every(None);
+            return reads.release();
+        }
+        ReadFault::Fail => Fault::Fail(ReadError::Local("a test's fault switch".to_owned())),
+        ReadFault::HoldStart => Fault::HoldStart,
+        ReadFault::HoldEnd => Fault::HoldEnd,
+        ReadFault::Panic => Fault::Panic,
+        ReadFault::WrongCapability => Fault::WrongCapability,
+        ReadFault::StaleGeneration => Fault::StaleGeneration,
+    };
+    match wanted.nth {
+        Some(nth) => reads.on_read(reads.reads_seen() + nth, fault),
+        None => reads.on_every(Some(fault)),
+    }
 }
 
 fn set_frames(kind: &str, fault: Frames) -> Result<()> {
@@ -222,7 +224,7 @@ fn calm() {
     }
 }
 
-fn reads() -> Option<std::sync::Arc<kv::Faulty<kv_ucx::UcxTransfer>>> {
+fn reads() -> Option<Arc<Faulty<UcxTransfer>>> {
     let reads = SWITCHES.reads.lock().unwrap_or_else(PoisonError::into_inner);
     reads.upgrade()
 }

@@ -243,7 +243,7 @@ fn after_a_cancellation_has_ended_no_byte_lands() {
     check_cancelled_midway("shm");
 }
 
-/// Its thread dies as it tells the end of a read: the owner hears of every other end, and then of the death.
+/// Its thread dies as it tells the end of a read, and would again with each: the owner hears of every end, and then of the death.
 #[test]
 fn a_thread_that_dies_is_told() {
     let (tell, told) = sync_channel(64);
@@ -256,7 +256,7 @@ fn a_thread_that_dies_is_told() {
     let transfer = made.unwrap();
     let mut peer = Peer::start("tcp", 8, 4096);
     peer.offer(1, &[0, 1]);
-    transfer.on_read(0, Fault::Panic);
+    transfer.on_every(Some(Fault::Panic));
     let read = |id, into| Read {
         id: ReadId(id),
         key: key(1),
