@@ -1,9 +1,9 @@
 //! The way from a request actor to whoever waits for the answer.
 //!
 //! A queue of our own rather than a channel, for three reasons: tokens that arrive while the reader is slow are merged into one
-//! event, and counted until they are read, by which the answer's owner decides how far it may be computed; the first terminal event of a room wins, whoever sends it
-//! (its actor, or the supervisor that buried the actor), and nothing follows it (INV-05); and the reader's wait has a deadline of
-//! its own, so that even a lost owner ends it.
+//! event, and counted as unread until the reader asks for more, by which the answer's owner decides how far it may be computed; the
+//! first terminal event of a room wins, whoever sends it (its actor, or the supervisor that buried the actor), and nothing follows it
+//! (INV-05); and the reader's wait has a deadline of its own, so that even a lost owner ends it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,36 +37,48 @@ pub enum AnswerEvent {
 #[derive(Debug)]
 struct State {
     queue: VecDeque<AnswerEvent>,
-    ended: Vec<bool>,
-    /// Tokens that the reader was given, by room. Those before its last call for more it has read.
-    given: Vec<u32>,
-    read: Vec<u32>,
-    /// As the owner was last told.
-    told: Vec<u32>,
-    /// Tokens of the prompt that were found in a cache, by room.
-    cached: Vec<u32>,
+    /// By room.
+    passed: Vec<Passed>,
+}
+
+/// What of one room's answer has come through here.
+#[derive(Clone, Debug, Default)]
+struct Passed {
+    ended: bool,
+    /// Tokens that the reader was given.
+    given: u32,
+    /// Of those, what it was given before its last call for more.
+    read: u32,
+    /// Of those, what the owner was told of last.
+    told: u32,
+    /// Tokens of the prompt that were found in a cache.
+    cached: u32,
 }
 
 impl State {
     fn gives(&mut self, event: &AnswerEvent) {
         if let AnswerEvent::Tokens { index, tokens } = event
-            && let Some(given) = self.given.get_mut(*index)
+            && let Some(room) = self.passed.get_mut(*index)
         {
-            *given = given.saturating_add(convert::count(tokens.len()));
+            room.given = room.given.saturating_add(convert::count(tokens.len()));
         }
     }
 
     /// What was given is read; whether the owner of some room is to hear so.
     fn asks_for_more(&mut self, step: u32) -> bool {
-        self.read.clone_from(&self.given);
         let mut due = false;
-        for (told, read) in self.told.iter_mut().zip(&self.read) {
-            if read.saturating_sub(*told) >= step {
-                *told = *read;
+        for room in &mut self.passed {
+            room.read = room.given;
+            if room.read.saturating_sub(room.told) >= step {
+                room.told = room.read;
                 due = true;
             }
         }
         due
+    }
+
+    fn has_ended(&self) -> bool {
+        self.passed.iter().all(|room| room.ended)
     }
 }
 
@@ -84,9 +96,9 @@ impl Shared {
     /// The first outcome of a room wins; returns whether this one did.
     fn end(&self, index: usize, outcome: Outcome) -> bool {
         let is_success = matches!(outcome, Outcome::Completed(_));
-        let first = self.with(|state| match state.ended.get_mut(index) {
-            Some(ended) if !*ended || planted!(SuccessOverwritesAbort) && is_success => {
-                *ended = true;
+        let first = self.with(|state| match state.passed.get_mut(index) {
+            Some(room) if !room.ended || planted!(SuccessOverwritesAbort) && is_success => {
+                room.ended = true;
                 state.queue.push_back(AnswerEvent::Ended { index, outcome });
                 true
             }
@@ -98,7 +110,7 @@ impl Shared {
 
     /// Ends every room that has not ended: its owner is lost.
     fn abandon(&self) {
-        let rooms = self.with(|state| state.ended.len());
+        let rooms = self.with(|state| state.passed.len());
         for index in 0..rooms {
             self.end(index, Outcome::Failed(Failure::OwnerLost));
         }
@@ -148,11 +160,7 @@ pub(crate) fn answer(
 ) -> (AnswerSink, AnswerStream) {
     let state = State {
         queue: VecDeque::new(),
-        ended: vec![false; rooms],
-        given: vec![0; rooms],
-        read: vec![0; rooms],
-        told: vec![0; rooms],
-        cached: vec![0; rooms],
+        passed: vec![Passed::default(); rooms],
     };
     let shared = Arc::new(Shared {
         state: Mutex::new(state),
@@ -174,7 +182,7 @@ impl AnswerSink {
     pub(crate) fn tokens(&self, index: usize, mut tokens: Vec<TokenOut>) {
         let shared = &self.0.0;
         shared.with(|state| {
-            if tokens.is_empty() || state.ended.get(index) != Some(&false) {
+            if tokens.is_empty() || state.passed.get(index).is_none_or(|room| room.ended) {
                 return;
             }
             let merged = state.queue.iter_mut().rev().find_map(|event| match event {
@@ -192,16 +200,17 @@ impl AnswerSink {
     /// So many tokens of the prompt of room `index` were found in a cache.
     pub(crate) fn found(&self, index: usize, tokens: u32) {
         self.0.0.with(|state| {
-            if let Some(cached) = state.cached.get_mut(index) {
-                *cached = tokens;
+            if let Some(room) = state.passed.get_mut(index) {
+                room.cached = tokens;
             }
         });
     }
 
     /// So many tokens of room `index` have been read.
     pub(crate) fn read(&self, index: usize) -> u32 {
-        let read = self.0.0.with(|state| state.read.get(index).copied());
-        read.unwrap_or_default()
+        self.0
+            .0
+            .with(|state| state.passed.get(index).map_or(0, |room| room.read))
     }
 
     /// Ends room `index`. The first outcome wins; returns whether this one did.
@@ -234,8 +243,8 @@ impl AnswerStream {
 
     /// Tokens of the prompt that room `index` found in a cache, as far as is known by now.
     pub(crate) fn cached_tokens(&self, index: usize) -> u32 {
-        let cached = self.shared.with(|state| state.cached.get(index).copied());
-        cached.unwrap_or_default()
+        self.shared
+            .with(|state| state.passed.get(index).map_or(0, |room| room.cached))
     }
 
     /// `Some(Some(event))`, `Some(None)` at the end, `None` when there is nothing yet.
@@ -245,7 +254,7 @@ impl AnswerStream {
                 state.gives(&event);
                 Some(Some(event))
             }
-            None => state.ended.iter().all(|ended| *ended).then_some(None),
+            None => state.has_ended().then_some(None),
         }
     }
 }
@@ -255,7 +264,7 @@ impl Drop for AnswerStream {
         if planted!(DisconnectIgnored) {
             return;
         }
-        if !self.shared.with(|state| state.ended.iter().all(|ended| *ended)) {
+        if !self.shared.with(|state| state.has_ended()) {
             (self.tell)(FromReader::Gone);
         }
     }

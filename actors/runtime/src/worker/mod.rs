@@ -1,8 +1,8 @@
 //! The worker: one device, its [`Host`](room::Host), its engine thread and its KV transfer.
 //!
 //! One actor owns all of it. What happens (frames of gateways, events of the engine and of the transfer, a deadline) comes as messages;
-//! each becomes one input of the host, and what the host decides is carried out before the next message is looked at. An engine that goes
-//! down takes this incarnation of the worker with it: the [`pool`](crate::pool) starts a new one, under a new name.
+//! each becomes one input of the host, and what the host decides is carried out before the next message is looked at. An engine or a
+//! transfer that goes down takes this incarnation of the worker with it: the [`pool`](crate::pool) starts a new one, under a new name.
 
 mod content;
 mod outbox;

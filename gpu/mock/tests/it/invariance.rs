@@ -2,6 +2,7 @@
 
 use crate::drive::{Drive, alone, prompt, small, spec};
 use engine::{EngineConfig, SequenceSpec, Token};
+use mock::{Answer, END_TOKEN, MockConfig, undisturbed};
 
 const SEQUENCES: u32 = 7;
 
@@ -66,5 +67,31 @@ fn every_budget_and_block_size() {
                 &expected,
             );
         }
+    }
+}
+
+/// What is told of an answer without running anything is what an engine gives, up to the end token.
+#[test]
+fn an_undisturbed_answer_can_be_told() {
+    let check = |answer, temperature, ignore_eos, max_new, expected_len| {
+        let mock = MockConfig {
+            answer,
+            ..small(2000, 16)
+        };
+        let mut sequence = spec(1, &prompt(3, 21), max_new);
+        sequence.ignore_eos = ignore_eos;
+        sequence.sampling.temperature = temperature;
+        sequence.sampling.seed = 7;
+        let told = undisturbed(&mock, &sequence.tokens, &sequence.sampling, max_new, ignore_eos);
+        let mut given = alone(&mock, sequence);
+        given.retain(|&token| token != END_TOKEN);
+        assert_eq!(told, given);
+        assert_eq!(told.len(), expected_len);
+    };
+    for temperature in [0.0, 1.0] {
+        check(Answer::Never, temperature, false, 20, 20);
+        check(Answer::After(9), temperature, false, 20, 9);
+        check(Answer::After(9), temperature, false, 4, 4);
+        check(Answer::After(9), temperature, true, 20, 20);
     }
 }

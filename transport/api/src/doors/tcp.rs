@@ -99,7 +99,8 @@ async fn connection(
     }
 }
 
-/// First tokens must not wait for an acknowledgement, a client that stops reading must be noticed soon, and a peer that has vanished must be noticed.
+/// First tokens must not wait for an acknowledgement; a client that has stopped reading must be noticed soon, and one that has vanished
+/// at all.
 fn prepare(stream: &TcpStream, limits: &DoorLimits) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
