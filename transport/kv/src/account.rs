@@ -121,7 +121,7 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HeapMemory, SourceAddress};
+    use crate::{HeapMemory, Offer, SourceAddress};
 
     const KEY: TransferKey = TransferKey {
         gateway: 1,
@@ -145,6 +145,7 @@ mod tests {
         let memory = HeapMemory::new(1, 8);
         let mut account = Account::new(1, "");
         account.open(&read(1), &memory).unwrap();
+        assert_eq!(account.totals().reads_open, 1);
         assert!(matches!(
             account.open(&read(1), &memory),
             Err(KvError::DuplicateRead(ReadId(1)))
@@ -159,6 +160,53 @@ mod tests {
         assert_eq!(account.open_reads(), [ReadId(1)]);
         assert!(account.is_cancelled(ReadId(1)));
         assert!(matches!(account.open(&read(2), &memory), Err(KvError::Stopped)));
+    }
+
+    #[test]
+    fn what_was_moved_adds_up() {
+        let memory = HeapMemory::new(4, 8);
+        let mut account = Account::new(4, "");
+        let blocks = vec![0, 1, 2];
+        let capability = 1;
+        let offer = Offer {
+            key: KEY,
+            capability,
+            blocks,
+        };
+        account.offers.insert(offer).unwrap();
+        for (id, bytes, descriptors) in [(1, 16, 1), (2, 24, 3)] {
+            account.answer(KEY);
+            account.sent(bytes, descriptors, "out");
+            account.open(&read(id), &memory).unwrap();
+            let stats = ReadStats {
+                bytes,
+                descriptors,
+                transport: "in",
+            };
+            account.end(ReadId(id), &Ok(stats));
+        }
+        account.refused();
+        account.open(&read(3), &memory).unwrap();
+        account.end(ReadId(3), &Err(ReadError::Cancelled));
+        account.open(&read(4), &memory).unwrap();
+        let want = Totals {
+            transport: "in",
+            bytes_in: 40,
+            reads_in: 2,
+            descriptors_in: 4,
+            bytes_out: 40,
+            reads_out: 2,
+            descriptors_out: 4,
+            refused: 1,
+            failed: 1,
+            reads_open: 1,
+            offers_open: 1,
+            sends_open: 2,
+        };
+        assert_eq!(account.totals(), want);
+        account.sent(0, 0, "out");
+        assert_eq!(account.totals().transport, "out", "what carried the last");
+        assert_eq!(Account::new(4, "known").totals().transport, "known");
     }
 
     #[test]

@@ -81,7 +81,8 @@ pub enum ReadError {
     /// The source answered no.
     #[error("refused by the source: {0}")]
     Refused(Refusal),
-    /// A block's checksum does not match its (room, generation, position); the data must not be used.
+    /// A block is not what the source sent for this (room, generation, position), by its checksum or, within a process, by its bytes. It
+    /// must not be used.
     #[error("block {block} arrived corrupt or belongs to another room")]
     Corrupt {
         /// The local block.

@@ -68,3 +68,69 @@ impl KvMemory for HeapMemory {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A region of 3 blocks of 8 bytes, of which block 1 holds 1 to 8.
+    fn memory() -> HeapMemory {
+        let memory = HeapMemory::new(3, 8);
+        memory.write_from(1, 0, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+        memory
+    }
+
+    fn check(block: u32, offset: usize, len: usize, want: Option<&[u8]>) {
+        let (memory, mut got) = (memory(), vec![0xff; len]);
+        let beyond = OutOfRange {
+            block,
+            offset,
+            len,
+            blocks: 3,
+            block_bytes: 8,
+        };
+        let wrote = memory.write_from(block, offset, &got);
+        assert_eq!(wrote, want.map(|_| ()).ok_or(beyond));
+        let (memory, want) = (self::memory(), want.ok_or(beyond));
+        let read = memory.read_into(block, offset, &mut got);
+        assert_eq!(read.map(|()| got.as_slice()), want);
+    }
+
+    #[test]
+    fn a_range_is_inside_its_block_or_is_none() {
+        check(1, 0, 8, Some(&[1, 2, 3, 4, 5, 6, 7, 8]));
+        check(1, 2, 3, Some(&[3, 4, 5]));
+        check(1, 8, 0, Some(&[]));
+        check(2, 7, 1, Some(&[0]));
+        // The next block's byte, and none of the region's.
+        check(1, 7, 2, None);
+        check(2, 7, 2, None);
+        check(3, 0, 1, None);
+        check(3, 0, 0, None);
+        check(0, usize::MAX, 2, None);
+    }
+
+    #[test]
+    fn what_is_written_lands_there_and_nowhere_else() {
+        let memory = memory();
+        memory.write_from(1, 2, &[9, 9]).unwrap();
+        let mut all = [0; 24];
+        for (block, bytes) in (0..).zip(all.chunks_mut(8)) {
+            memory.read_into(block, 0, bytes).unwrap();
+        }
+        let mut want = [0; 24];
+        want[8..16].copy_from_slice(&[1, 2, 9, 9, 5, 6, 7, 8]);
+        assert_eq!(all, want);
+    }
+
+    /// As those rely on who send and receive in place.
+    #[test]
+    fn a_block_is_at_its_multiple_from_the_base() {
+        let memory = memory();
+        for (block, offset) in [(0, 0), (1, 0), (2, 5)] {
+            let place = memory.range(block, offset, 1).unwrap().as_ptr();
+            let from_base = memory.base().wrapping_add(block as usize * 8 + offset);
+            assert_eq!(place.cast::<u8>(), from_base.cast_const());
+        }
+    }
+}

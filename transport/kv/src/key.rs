@@ -32,3 +32,20 @@ impl fmt::Display for ReadId {
         write!(f, "read {}", self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the texts of errors, for people: the incarnation in hexadecimal, as elsewhere.
+    #[test]
+    fn names_are_short_and_whole() {
+        let key = TransferKey {
+            gateway: 0xfeed_beef,
+            seq: 12,
+            generation: 3,
+        };
+        assert_eq!(key.to_string(), "feedbeef-12.3");
+        assert_eq!(ReadId(7).to_string(), "read 7");
+    }
+}

@@ -4,7 +4,7 @@
 //! * [`KvTransfer`] is the trait; [`InProcess`] moves blocks between workers of one process over an explicit [`Hub`]. The UCX transfer
 //!   lives in its own crate. `Faulty`, which tests alone have, wraps any transfer with scripted faults.
 //! * [`Account`] with its [`OfferTable`], [`coalesce`] and [`block_checksum`] are the decisions every transfer shares: what may be read,
-//!   in which pieces, and how a block proves which (room, generation, position) it belongs to.
+//!   in which pieces, and how a block that comes out of another process proves which (room, generation, position) it belongs to.
 //!
 //! Two rules hold for every implementation. A source's blocks are pinned until its sends have completed, told by
 //! [`KvEvent::Withdrawn`]; a reader's blocks are pinned until no byte can land any more, told by

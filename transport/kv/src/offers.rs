@@ -208,7 +208,9 @@ mod tests {
     #[test]
     fn key_and_capability_must_match() {
         let table = table();
+        assert!(table.stands(KEY) && !table.is_empty());
         let older = TransferKey { generation: 1, ..KEY };
+        assert!(!table.stands(older));
         assert_eq!(table.look_up(older, 42, 0, 1), Err(Refusal::NoSuchOffer));
         assert_eq!(table.look_up(KEY, 43, 0, 1), Err(Refusal::WrongCapability));
     }
@@ -220,7 +222,9 @@ mod tests {
         assert_eq!(table.withdraw(KEY), Withdrawal::Pending);
         assert_eq!(table.withdraw(KEY), Withdrawal::Pending);
         assert_eq!(table.look_up(KEY, 42, 0, 1), Err(Refusal::NoSuchOffer));
+        assert_eq!((table.len(), table.in_flight()), (1, 2));
         assert!(!table.stands(KEY) && !table.unpin(KEY));
+        assert_eq!((table.is_empty(), table.in_flight()), (false, 1));
         assert!(table.unpin(KEY));
         assert!(table.is_empty() && table.in_flight() == 0);
         assert_eq!(table.withdraw(KEY), Withdrawal::Done);
@@ -234,6 +238,7 @@ mod tests {
         assert!(!table.unpin(KEY));
         assert!(table.look_up(KEY, 42, 0, 3).is_ok());
         assert_eq!(table.withdraw(KEY), Withdrawal::Done);
+        assert!(table.is_empty(), "no place is taken by what is done");
     }
 
     #[test]

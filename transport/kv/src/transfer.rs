@@ -160,3 +160,59 @@ pub(crate) fn validate_blocks(list: &[BlockIndex], blocks: u32) -> Result<(), Kv
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HeapMemory;
+
+    fn check_address(len: usize, fits: bool) {
+        let read = Read {
+            id: ReadId(1),
+            key: TransferKey {
+                gateway: 1,
+                seq: 1,
+                generation: 1,
+            },
+            capability: 0,
+            source: SourceAddress(vec![0; len]),
+            from: 0,
+            into: vec![0],
+        };
+        let found = validate_read(&read, &HeapMemory::new(1, 8));
+        match found {
+            Ok(()) => assert!(fits, "{len}"),
+            Err(KvError::BadAddress(why)) => assert!(!fits && why.contains(&len.to_string()), "{why}"),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn an_address_is_there_and_bounded() {
+        check_address(0, false);
+        check_address(1, true);
+        check_address(256, true);
+        check_address(257, false);
+    }
+
+    fn check_blocks(list: &[BlockIndex], region: u32, wrong: Option<&str>) {
+        match (validate_blocks(list, region), wrong) {
+            (Ok(()), None) => {}
+            (Err(KvError::BadBlocks(why)), Some(wrong)) => {
+                assert!(why.contains(wrong), "{why} lacks {wrong}");
+            }
+            (found, _) => panic!("{found:?} for {wrong:?}"),
+        }
+    }
+
+    #[test]
+    fn a_block_list_is_there_bounded_inside_and_distinct() {
+        let all: Vec<_> = (0..65_537).collect();
+        check_blocks(&all[..65_536], 70_000, None);
+        check_blocks(&all, 70_000, Some("65537 blocks"));
+        check_blocks(&[], 4, Some("0 blocks"));
+        check_blocks(&[3, 0], 4, None);
+        check_blocks(&[3, 4], 4, Some("block 4, the region has 4"));
+        check_blocks(&[3, 0, 3], 4, Some("twice"));
+    }
+}

@@ -132,3 +132,40 @@ impl Payload {
         &self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(length: u32) -> Header {
+        Header {
+            version: 1,
+            kind: 1,
+            length,
+        }
+    }
+
+    /// After a frame of `first` bytes and one of `then`: whether the memory of the first is still there.
+    fn check(first: u32, then: u32, kept: bool) {
+        let mut payload = Payload::default();
+        payload.prepare(header(first)).fill(0xff);
+        assert_eq!(payload.as_bytes(), vec![0xff; first as usize]);
+        let bytes = payload.prepare(header(then));
+        assert_eq!(
+            bytes,
+            vec![0; then as usize],
+            "nothing of an earlier frame is left"
+        );
+        assert_eq!(payload.0.capacity() >= first as usize, kept, "{first}, {then}");
+    }
+
+    #[test]
+    fn the_memory_of_a_payload_is_used_again_unless_it_is_much() {
+        check(4_096, 16, true);
+        check(16, 4_096, true);
+        check(65_536, 16, true);
+        check(65_537, 16, false);
+        check(65_537, 65_536, false);
+        check(131_072, 100_000, true);
+    }
+}

@@ -3,9 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Hub, TRANSPORT, shared::Shared};
-use crate::{
-    KvMemory, OutOfRange, Read, ReadError, ReadStats, Refusal, Run, TransferKey, block_checksum, coalesce,
-};
+use crate::{OutOfRange, Read, ReadError, ReadStats, Refusal, Run, coalesce};
 
 /// Performs a read that was accepted, and emits its end.
 pub(super) fn perform(hub: &Hub, reader: &Shared, read: &Read) {
@@ -59,19 +57,22 @@ fn pin(source: &Shared, reader: &Shared, read: &Read) -> Result<Vec<Run>, Refusa
 
 fn copy_runs(source: &Shared, reader: &Shared, read: &Read, runs: &[Run]) -> Result<ReadStats, ReadError> {
     let block_bytes = reader.memory.block_bytes();
-    let mut scratch = vec![0u8; block_bytes];
+    let (mut sent, mut landed) = (vec![0u8; block_bytes], vec![0u8; block_bytes]);
+    let outside = |e: OutOfRange| ReadError::Local(e.to_string());
     let mut bytes = 0u64;
     for run in runs {
         for i in 0..run.count {
             if reader.account().is_cancelled(read.id) {
                 return Err(ReadError::Cancelled);
             }
-            let (from, to, index) = (run.source + i, run.into + i, read.from + run.at + i);
-            let outside = |e: OutOfRange| ReadError::Local(e.to_string());
-            source.memory.read_into(from, 0, &mut scratch).map_err(outside)?;
-            let sent = block_checksum(read.key, index, &scratch);
-            reader.memory.write_from(to, 0, &scratch).map_err(outside)?;
-            verify(reader.memory.as_ref(), to, read.key, index, sent, &mut scratch)?;
+            let (from, to) = (run.source + i, run.into + i);
+            source.memory.read_into(from, 0, &mut sent).map_err(outside)?;
+            reader.memory.write_from(to, 0, &sent).map_err(outside)?;
+            // What counts is what landed.
+            reader.memory.read_into(to, 0, &mut landed).map_err(outside)?;
+            if landed != sent {
+                return Err(ReadError::Corrupt { block: to });
+            }
             bytes += block_bytes as u64;
         }
     }
@@ -80,23 +81,4 @@ fn copy_runs(source: &Shared, reader: &Shared, read: &Read, runs: &[Run]) -> Res
         descriptors: u32::try_from(runs.len()).unwrap_or(u32::MAX),
         transport: TRANSPORT,
     })
-}
-
-/// Reads the block back: what counts is what landed.
-fn verify(
-    memory: &dyn KvMemory,
-    block: u32,
-    key: TransferKey,
-    index: u32,
-    sent: u64,
-    scratch: &mut [u8],
-) -> Result<(), ReadError> {
-    memory
-        .read_into(block, 0, scratch)
-        .map_err(|e| ReadError::Local(e.to_string()))?;
-    if block_checksum(key, index, scratch) == sent {
-        Ok(())
-    } else {
-        Err(ReadError::Corrupt { block })
-    }
 }

@@ -117,8 +117,9 @@ impl KvTransfer for InProcess {
 
 impl Drop for InProcess {
     fn drop(&mut self) {
-        self.hub.leave(self.id);
+        // In this order: when it is seen to be gone, none of its reads goes on.
         self.shared.account().stop();
+        self.hub.leave(self.id);
         let Some(Worker { queue, thread }) = self.worker.take() else {
             return;
         };

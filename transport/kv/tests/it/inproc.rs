@@ -1,14 +1,14 @@
 //! The in-process transfer: what arrives, what is refused, how it ends.
 
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use kv::{
-    Fault, HeapMemory, InProcess, KvError, KvEvent, KvMemory, KvTransfer, OutOfRange, ReadError, ReadId,
-    ReadStats, Refusal, SourceAddress, TransferKey,
+    Fault, HeapMemory, InProcess, KvError, KvEvent, KvTransfer, ReadError, ReadId, ReadStats, Refusal,
+    SourceAddress, TransferKey,
 };
 
-use crate::world::{BLOCK, BLOCKS, CAPABILITY, HANG, KEY, Told, World};
+use crate::odd::{OddReader, is_written};
+use crate::world::{BLOCK, BLOCKS, CAPABILITY, KEY, Told, World};
 
 fn check_move(threads: bool, source: &[u32], into: &[u32], descriptors: u32) {
     let world = World::new(threads);
@@ -72,7 +72,7 @@ fn what_is_not_offered_is_refused() {
 fn another_block_size_is_refused() {
     let world = World::new(false);
     world.offer(&[1]);
-    let told = Told::default();
+    let told = Told::new(false);
     let other = InProcess::inline(&world.hub, Arc::new(HeapMemory::new(4, BLOCK * 2)), told.sink());
     other.read(world.request(9, &[0])).unwrap();
     assert_eq!(told.end_of(9), Err(ReadError::Refused(Refusal::Layout)));
@@ -145,84 +145,6 @@ fn cancelling_what_has_ended_or_never_was_is_harmless() {
 }
 
 #[test]
-fn every_read_of_a_dropped_reader_has_ended() {
-    let world = World::new(true);
-    world.offer(&(0..BLOCKS).collect::<Vec<_>>());
-    let all: Vec<_> = (0..BLOCKS).collect();
-    for id in 0..50 {
-        world.read(id, &all);
-    }
-    drop(world.reader);
-    for id in 0..50 {
-        let result = world.told.end_of(id);
-        assert!(matches!(result, Ok(_) | Err(ReadError::Cancelled)), "{result:?}");
-    }
-    assert!(world.told.is_empty());
-}
-
-/// A region whose block 4 is odd: what happens when it is written, and whether it is.
-struct Odd<F>(HeapMemory, F);
-
-impl<F: Fn() -> bool + Send + Sync + 'static> KvMemory for Odd<F> {
-    fn block_bytes(&self) -> usize {
-        self.0.block_bytes()
-    }
-    fn blocks(&self) -> u32 {
-        self.0.blocks()
-    }
-    fn base(&self) -> *mut u8 {
-        self.0.base()
-    }
-    fn read_into(&self, block: u32, offset: usize, bytes: &mut [u8]) -> Result<(), OutOfRange> {
-        self.0.read_into(block, offset, bytes)
-    }
-    fn write_from(&self, block: u32, offset: usize, bytes: &[u8]) -> Result<(), OutOfRange> {
-        if block == 4 && !(self.1)() {
-            return Ok(());
-        }
-        self.0.write_from(block, offset, bytes)
-    }
-}
-
-/// A reader with a thread of its own and an odd region.
-struct OddReader {
-    reader: InProcess,
-    told: Told,
-    memory: Arc<dyn KvMemory>,
-}
-
-impl OddReader {
-    fn new(world: &World, odd: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        let told = Told::default();
-        let memory: Arc<dyn KvMemory> = Arc::new(Odd(HeapMemory::new(BLOCKS, BLOCK), odd));
-        let reader = InProcess::spawn(&world.hub, Arc::clone(&memory), told.sink()).unwrap();
-        Self { reader, told, memory }
-    }
-
-    /// In the middle of read 0, of the offered blocks 1 and 2 into blocks 4 and 5. It goes on when the sender is dropped.
-    fn half_way(world: &World) -> (Self, SyncSender<()>) {
-        let (release, gate) = sync_channel::<()>(0);
-        let (entered, in_copy) = sync_channel(1);
-        let gate = Mutex::new(gate);
-        let this = Self::new(world, move || {
-            entered.send(()).unwrap();
-            gate.lock().unwrap().recv().is_err()
-        });
-        world.offer(&[1, 2]);
-        this.reader.read(world.request(0, &[4, 5])).unwrap();
-        in_copy.recv_timeout(HANG).unwrap();
-        (this, release)
-    }
-
-    /// Whether a block was ever written.
-    fn is_written(&self, block: u32) -> bool {
-        let mut bytes = vec![0; BLOCK];
-        self.memory.read_into(block, 0, &mut bytes).unwrap();
-        bytes.iter().any(|&byte| byte != 0)
-    }
-}
-
-#[test]
 fn a_withdrawal_waits_for_the_copy_under_way_and_lets_no_other_begin() {
     let world = World::new(false);
     let (odd, release) = OddReader::half_way(&world);
@@ -252,7 +174,8 @@ fn a_cancelled_copy_goes_no_further() {
     assert!(odd.told.is_empty(), "bytes may still land");
     drop(release);
     assert_eq!(odd.told.end_of(0), Err(ReadError::Cancelled));
-    assert_eq!((odd.is_written(4), odd.is_written(5)), (true, false));
+    let written = |block| is_written(odd.memory.as_ref(), block);
+    assert_eq!((written(4), written(5)), (true, false));
     assert_eq!(world.source.totals().sends_open, 0);
 }
 
@@ -263,7 +186,7 @@ fn a_copy_whose_source_leaves_meanwhile_ends_well() {
     drop(world.source);
     drop(release);
     assert!(odd.told.end_of(0).is_ok());
-    assert!(odd.is_written(5));
+    assert!(is_written(odd.memory.as_ref(), 5));
 }
 
 #[test]
@@ -298,7 +221,7 @@ fn a_copy_that_panics_ends_its_read_and_nothing_else() {
 fn a_sink_that_panics_stops_no_later_read() {
     let world = World::new(false);
     world.offer(&[1]);
-    let told = Told::default();
+    let told = Told::new(true);
     let good = told.sink();
     let sink = Arc::new(move |event| match event {
         KvEvent::ReadEnded { id: ReadId(0), .. } => panic!("the sink"),

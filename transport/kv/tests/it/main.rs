@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod dropped;
 mod faulty;
 mod inproc;
+mod odd;
 mod world;

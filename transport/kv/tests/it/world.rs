@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     convert::Infallible,
-    sync::{Arc, Condvar, Mutex},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -20,34 +20,53 @@ pub(crate) const KEY: TransferKey = TransferKey {
     generation: 3,
 };
 pub(crate) const CAPABILITY: u128 = 42;
-pub(crate) const HANG: Duration = Duration::from_secs(20);
+pub(crate) const HANG: Duration = Duration::from_secs(10);
 
 /// Events, in the order told.
-#[derive(Clone, Default)]
-pub(crate) struct Told(Arc<(Mutex<VecDeque<KvEvent>>, Condvar)>);
+#[derive(Clone)]
+pub(crate) struct Told {
+    events: Arc<(Mutex<VecDeque<KvEvent>>, Condvar)>,
+    patience: Duration,
+}
 
 impl Told {
+    /// Of what is told by another thread, or else inside the calls, so that all is there already.
+    pub(crate) fn new(by_thread: bool) -> Self {
+        Self {
+            events: Arc::default(),
+            patience: if by_thread { HANG } else { Duration::ZERO },
+        }
+    }
+
     pub(crate) fn sink(&self) -> EventSink {
         let told = self.clone();
         Arc::new(move |event| {
-            told.0.0.lock().unwrap().push_back(event);
-            told.0.1.notify_all();
+            told.queue().push_back(event);
+            told.events.1.notify_all();
         })
     }
 
+    fn queue(&self) -> MutexGuard<'_, VecDeque<KvEvent>> {
+        self.events.0.lock().unwrap()
+    }
+
     pub(crate) fn next(&self) -> KvEvent {
-        let queue = self.0.0.lock().unwrap();
         let (mut queue, wait) = self
-            .0
+            .events
             .1
-            .wait_timeout_while(queue, HANG, |queue| queue.is_empty())
+            .wait_timeout_while(self.queue(), self.patience, |queue| queue.is_empty())
             .unwrap();
         assert!(!wait.timed_out(), "an event never came");
         queue.pop_front().unwrap()
     }
 
+    /// All that was told and not looked at yet, without waiting for more.
+    pub(crate) fn so_far(&self) -> Vec<KvEvent> {
+        self.queue().drain(..).collect()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.0.lock().unwrap().is_empty()
+        self.queue().is_empty()
     }
 
     pub(crate) fn end_of(&self, id: u64) -> Result<ReadStats, ReadError> {
@@ -72,7 +91,7 @@ impl World {
     pub(crate) fn new(threads: bool) -> Self {
         let hub = Hub::new();
         let (source_memory, memory) = (region(), region());
-        let (source_told, told) = (Told::default(), Told::default());
+        let (source_told, told) = (Told::new(threads), Told::new(threads));
         let make = |memory: Arc<HeapMemory>, sink| match threads {
             true => InProcess::spawn(&hub, memory, sink).unwrap(),
             false => InProcess::inline(&hub, memory, sink),
@@ -121,9 +140,14 @@ impl World {
 
     /// Whether local block `into` holds what the source filled its block `from` with.
     pub(crate) fn holds(&self, into: u32, from: u32) -> bool {
+        self.bytes(into) == pattern(from)
+    }
+
+    /// What local block `block` holds.
+    pub(crate) fn bytes(&self, block: u32) -> Vec<u8> {
         let mut got = vec![0; BLOCK];
-        self.memory.read_into(into, 0, &mut got).unwrap();
-        got == pattern(from)
+        self.memory.read_into(block, 0, &mut got).unwrap();
+        got
     }
 }
 

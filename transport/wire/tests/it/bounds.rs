@@ -1,8 +1,8 @@
 //! Every bound, on its legal side and beyond. Encoding and decoding hold to the same.
 
 use wire::limits::{
-    MAX_DEADLINE_MS, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_NODE_BYTES, MAX_PAYLOAD_BYTES, MAX_ROOMS, MAX_TOKENS,
-    MAX_TOP_LOGPROBS,
+    MAX_DEADLINE_MS, MAX_HELLO_BYTES, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_NODE_BYTES, MAX_PAYLOAD_BYTES,
+    MAX_ROOMS, MAX_TOKENS, MAX_TOP_LOGPROBS,
 };
 use wire::{
     EncodeError, Hello, HelloAck, HelloRefused, HelloReply, Kept, Logprobs, Message, RoomKey, RoomTokens,
@@ -60,14 +60,20 @@ fn works() {
         &reserve(|work| work.prompt_tokens = 0),
         Some("work.prompt_tokens"),
     );
+    check(&reserve(|work| work.prompt_tokens = 1), None);
     check(&reserve(|work| work.max_new = 0), Some("work.max_new"));
-    let late = ToWorker::Prefill {
+    check(&reserve(|work| work.max_new = 1), None);
+    let most = u32::try_from(MAX_TOKENS).unwrap();
+    check(&reserve(|work| work.max_new = most), None);
+    check(&reserve(|work| work.max_new = most + 1), Some("work.max_new"));
+    let until = |deadline_ms| ToWorker::Prefill {
         key: key(),
         work: work(),
         until: 1,
-        deadline_ms: MAX_DEADLINE_MS + 1,
+        deadline_ms,
     };
-    check(&late, Some("deadline_ms"));
+    check(&until(MAX_DEADLINE_MS), None);
+    check(&until(MAX_DEADLINE_MS + 1), Some("deadline_ms"));
 }
 
 #[test]
@@ -86,6 +92,14 @@ fn sampling_parameters() {
     check(&sampling(|s| s.min_p = f32::NAN), Some("sampling.min_p"));
     check(
         &sampling(|s| s.presence_penalty = f32::NAN),
+        Some("sampling.presence_penalty"),
+    );
+    for legal in [-1e6, 1e6] {
+        check(&sampling(|s| s.presence_penalty = legal), None);
+        check(&sampling(|s| s.frequency_penalty = legal), None);
+    }
+    check(
+        &sampling(|s| s.presence_penalty = 1.1e6),
         Some("sampling.presence_penalty"),
     );
     check(
@@ -109,6 +123,7 @@ fn leases() {
     };
     check(&ack(250, 251), None);
     check(&ack(250, 250), Some("hello_ack.heartbeat_ms"));
+    check(&ack(250, 249), Some("hello_ack.heartbeat_ms"));
     check(&ack(0, 250), Some("hello_ack.heartbeat_ms"));
     check(&ack(1, MAX_LEASE_MS), None);
     check(&ack(1, MAX_LEASE_MS + 1), Some("hello_ack.lease_ms"));
@@ -220,20 +235,56 @@ fn hellos() {
     ] {
         check(&Hello { node, ..hello() }, beyond);
     }
-    check(
-        &Hello {
-            min_version: 3,
-            ..hello()
-        },
-        Some("hello.min_version"),
-    );
-    check(
-        &Hello {
-            context_tokens: 0,
-            ..hello()
-        },
-        Some("hello.context_tokens"),
-    );
+    for (min_version, beyond) in [(1, None), (2, None), (3, Some("hello.min_version"))] {
+        let max_version = 2;
+        check(
+            &Hello {
+                min_version,
+                max_version,
+                ..hello()
+            },
+            beyond,
+        );
+    }
+}
+
+#[test]
+fn shapes_of_pools() {
+    for (block_tokens, beyond) in [(0, Some("hello.block_tokens")), (1, None)] {
+        check(
+            &Hello {
+                block_tokens,
+                ..hello()
+            },
+            beyond,
+        );
+    }
+    for (blocks, beyond) in [(0, Some("hello.blocks")), (1, None)] {
+        check(&Hello { blocks, ..hello() }, beyond);
+    }
+    for (context_tokens, beyond) in [
+        (0, Some("hello.context_tokens")),
+        (1, None),
+        (262_144, None),
+        (262_145, Some("hello.context_tokens")),
+    ] {
+        check(
+            &Hello {
+                context_tokens,
+                ..hello()
+            },
+            beyond,
+        );
+    }
+}
+
+/// They are of the protocol: a node with others would not understand this one.
+#[test]
+fn limits_are_as_agreed() {
+    assert_eq!(MAX_PAYLOAD_BYTES, 4_194_304);
+    assert_eq!(MAX_HELLO_BYTES, 16_384);
+    assert_eq!(MAX_DEADLINE_MS, 604_800_000, "a week");
+    assert_eq!(MAX_LEASE_MS, 3_600_000, "an hour");
 }
 
 #[test]

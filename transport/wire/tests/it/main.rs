@@ -5,4 +5,5 @@
 mod bounds;
 mod garbage;
 mod golden;
+mod links;
 mod samples;
