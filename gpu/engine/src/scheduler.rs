@@ -8,7 +8,7 @@
 //!   order of priority and arrival, a bounded chunk each, and one token at least. So neither long prompts nor many answers hold the
 //!   others up, and whoever waits for its turn is never taken for one that is stuck: deadlines measure lack of progress.
 //! * A sequence without a free position in its block table waits; it asked for a block before it came to that. One whose next token
-//!   may not be sampled yet waits too: it is in no step, and costs the others nothing.
+//!   may not be sampled yet waits too: it is in no step, and costs the others no time; its place and its blocks it keeps.
 
 mod plan;
 mod running;

@@ -144,7 +144,9 @@ impl State {
     /// gateways as one frame each.
     fn step(&mut self, report: StepReport) {
         for (key, why) in report.failed {
-            warn!(worker = self.name, room = ?self.contents.attempt(key), %why, "a sequence fails");
+            if let Some(attempt) = self.contents.attempt(key) {
+                warn!(worker = self.name, room = %attempt, %why, "a sequence has no next token");
+            }
             self.engine_input(key, EngineInput::NoToken);
         }
         for (key, positions) in report.computed {
