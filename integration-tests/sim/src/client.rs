@@ -17,7 +17,7 @@ use crate::trace::Trace;
 
 /// How a client behaves.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
-pub enum Manner {
+pub(crate) enum Manner {
     /// It reads to the end.
     Reads,
     /// It is gone after a while.
@@ -34,7 +34,7 @@ pub enum Manner {
 
 /// How it came to an end for the client.
 #[derive(Clone, Eq, PartialEq, Debug)]
-pub enum End {
+pub(crate) enum End {
     /// It has not.
     Open,
     /// The stream of events ended.
@@ -49,7 +49,7 @@ pub enum End {
 
 /// One answer as its client saw it.
 #[derive(Clone, Debug, Default)]
-pub struct AnswerSeen {
+pub(crate) struct AnswerSeen {
     /// Its tokens.
     pub tokens: Vec<Token>,
     /// Its outcome, and when it came.
@@ -60,7 +60,7 @@ pub struct AnswerSeen {
 
 /// One request as its client saw it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// What was asked.
     pub job: Job,
     /// How the client behaved.
@@ -83,7 +83,7 @@ pub struct Seen {
 
 /// All requests of a simulation, in the order in which they were asked. Cloning gives the same ones.
 #[derive(Clone, Debug, Default)]
-pub struct Clients(Arc<Mutex<Vec<Seen>>>);
+pub(crate) struct Clients(Arc<Mutex<Vec<Seen>>>);
 
 impl Clients {
     fn list(&self) -> MutexGuard<'_, Vec<Seen>> {
@@ -92,13 +92,13 @@ impl Clients {
 
     /// All so far.
     #[must_use]
-    pub fn all(&self) -> Vec<Seen> {
+    pub(crate) fn all(&self) -> Vec<Seen> {
         self.list().clone()
     }
 
     /// Whether some are still waiting.
     #[must_use]
-    pub fn any_open(&self) -> bool {
+    pub(crate) fn any_open(&self) -> bool {
         self.list().iter().any(|seen| seen.end == End::Open)
     }
 

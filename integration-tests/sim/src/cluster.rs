@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::count::Counted;
-use crate::fault::{Episode, Fault, GatewayAt, MachineAt, WorkerAt};
+use crate::fault::{Episode, Fault, GatewayAt, MachineAt, WorkerAt, frame_struck};
 use crate::machine::{Life, Machine, World, host, targets};
 use crate::network::{Network, Weather};
 use crate::plan::Plan;
@@ -48,7 +48,8 @@ pub(crate) struct LiveGateway {
 
 impl Cluster {
     /// Gives power to all machines.
-    pub(crate) async fn start(plan: &Plan, counted: &Counted) -> Self {
+    pub(crate) async fn start(plan: &Plan) -> Self {
+        let counted = Counted::default();
         let world = Arc::new(World {
             plan: plan.clone(),
             network: Network::start(plan.seed, Weather::fair(plan.weather.delay), counted.clone()),
@@ -76,7 +77,7 @@ impl Cluster {
         Self {
             world,
             slots,
-            counted: counted.clone(),
+            counted,
         }
     }
 
@@ -104,11 +105,6 @@ impl Cluster {
         live.collect()
     }
 
-    /// How many machines there are of the workers' kind.
-    pub(crate) fn workers(&self) -> usize {
-        self.world.plan.workers.len()
-    }
-
     fn slot(&self, at: MachineAt) -> &Arc<Slot> {
         &self.slots[&at]
     }
@@ -116,8 +112,8 @@ impl Cluster {
     /// Does something to the cluster. What lasts is undone by [`Cluster::end`], or by itself where power is taken.
     pub(crate) async fn begin(&self, episode: &Episode) {
         let injected = self.apply(episode).await;
-        if injected {
-            self.counted.add(episode.fault.name());
+        if let Some(name) = episode.fault.name().filter(|_| injected) {
+            self.counted.add(name);
         }
         info!(fault = ?episode.fault, lasts_ms = episode.lasts.as_millis(), injected, "a fault");
     }
@@ -127,6 +123,8 @@ impl Cluster {
         match episode.fault {
             Fault::Storm(weather) => network.set_weather(weather),
             Fault::Cut { .. } => self.cut(&episode.fault, true),
+            // Nothing moves from a worker to itself.
+            Fault::CutData(a, b) if a == b => return false,
             Fault::CutData(a, b) => self.world.moves.cut_both(self.place(a), self.place(b)),
             Fault::Crash(at, death) => return self.crash(at, death, episode.lasts),
             Fault::Restart(at) => return self.restart(at, episode.lasts),
@@ -134,6 +132,7 @@ impl Cluster {
             Fault::Slow(at, times) => self.worker(at).pace.slow(times),
             Fault::Stuck(at) => self.worker(at).pace.hold(true),
             Fault::EngineFails(at) => self.worker(at).pace.fail(),
+            Fault::TransferFails(at) => return self.world.moves.break_down(self.place(at)),
             Fault::Moves(at, share) => self
                 .world
                 .moves
@@ -174,6 +173,7 @@ impl Cluster {
             Fault::Crash(..)
             | Fault::Restart(_)
             | Fault::EngineFails(_)
+            | Fault::TransferFails(_)
             | Fault::Leap
             | Fault::Rush(_)
             | Fault::Exodus => return,
@@ -192,6 +192,19 @@ impl Cluster {
             slot.healed.cancel();
         }
         info!("all is healed");
+    }
+
+    /// What was injected in all, with the frames and the moves that met a fault.
+    pub(crate) fn injected(&self) -> BTreeMap<&'static str, u64> {
+        let all = Counted::default();
+        all.add_all(&self.counted.all());
+        all.add_all(&self.world.moves.counts());
+        for slot in self.slots.values() {
+            for ((kind, fault), count) in slot.machine.faults.struck() {
+                all.add_many(frame_struck(kind, fault), count);
+            }
+        }
+        all.all()
     }
 
     fn worker(&self, at: WorkerAt) -> &Machine {

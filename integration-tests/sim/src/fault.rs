@@ -13,15 +13,15 @@ use crate::transfer::Death;
 
 /// A gateway, by its place.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
-pub struct GatewayAt(pub usize);
+pub(crate) struct GatewayAt(pub usize);
 
 /// A worker, by its place.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
-pub struct WorkerAt(pub usize);
+pub(crate) struct WorkerAt(pub usize);
 
 /// Either.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
-pub enum MachineAt {
+pub(crate) enum MachineAt {
     /// A gateway.
     Gateway(GatewayAt),
     /// A worker.
@@ -30,7 +30,7 @@ pub enum MachineAt {
 
 /// Something that goes wrong, for a while or once.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// The network is bad.
     Storm(Weather),
     /// Nothing gets from a gateway to a worker, from the worker to the gateway, or both.
@@ -58,6 +58,8 @@ pub enum Fault {
     Stuck(WorkerAt),
     /// The worker's engine fails.
     EngineFails(WorkerAt),
+    /// Whatever moves the worker's KV fails, as if its thread had panicked.
+    TransferFails(WorkerAt),
     /// Moves of KV from and to the worker fail in all ways, a share of them.
     Moves(WorkerAt, f64),
     /// Frames of a kind that the machine sends are lost, doubled or late.
@@ -73,10 +75,10 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The name it is counted by.
+    /// The name it is counted by; none where each of its strikes is counted instead.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        Some(match self {
             Self::Storm(_) => "network storm",
             Self::Cut {
                 to_worker: true,
@@ -94,19 +96,29 @@ impl Fault {
             Self::Slow(..) => "slow worker",
             Self::Stuck(_) => "engine stuck",
             Self::EngineFails(_) => "engine failure",
-            Self::Moves(..) => "KV moves disturbed",
-            Self::Frames(..) => "frames of a kind disturbed",
-            Self::OwnersFail(..) => "owner panics",
+            Self::TransferFails(_) => "transfer failure",
             Self::Leap => "clock leap",
             Self::Rush(_) => "rush of requests",
-            Self::Exodus => "clients leave at once",
-        }
+            Self::Moves(..) | Self::Frames(..) | Self::OwnersFail(..) | Self::Exodus => return None,
+        })
+    }
+}
+
+/// The name that a frame is counted by which met a fault of this [name](mesh::Fault::name).
+pub(crate) fn frame_struck(kind: Kind, fault: &'static str) -> &'static str {
+    match (kind, fault) {
+        (Kind::Close, "lost") => "frame lost: an abort",
+        (Kind::Heartbeat, "lost") => "frame lost: a digest",
+        (_, "lost") => "frame lost: any other",
+        (_, "sent twice") => "frame sent twice",
+        (_, "sent again later") => "frame sent again later",
+        _ => "frame late, overtaken by others",
     }
 }
 
 /// A fault in its time.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Episode {
+pub(crate) struct Episode {
     /// When it begins.
     pub at: Duration,
     /// How long it lasts.
@@ -118,7 +130,7 @@ pub struct Episode {
 impl Episode {
     /// When it is over.
     #[must_use]
-    pub fn ends(&self) -> Duration {
+    pub(crate) fn ends(&self) -> Duration {
         self.at + self.lasts
     }
 }
@@ -134,7 +146,12 @@ pub(crate) fn episodes(plan: &Plan, random: &mut Random) -> Vec<Episode> {
     while at < plan.spans.faults {
         let fault = fault(plan, random);
         let longest_ms = match fault {
-            Fault::Restart(_) | Fault::Leap | Fault::Rush(_) | Fault::Exodus | Fault::EngineFails(_) => 3_000,
+            Fault::Restart(_)
+            | Fault::Leap
+            | Fault::Rush(_)
+            | Fault::Exodus
+            | Fault::EngineFails(_)
+            | Fault::TransferFails(_) => 3_000,
             // What happens to single moves has to meet some.
             Fault::Moves(..) => 60_000,
             _ => 15_000,
@@ -180,7 +197,8 @@ fn fault(plan: &Plan, random: &mut Random) -> Fault {
         42..50 => Fault::Freeze(machine),
         50..55 => Fault::Slow(worker, random.random_range(3..40)),
         55..59 => Fault::Stuck(worker),
-        59..63 => Fault::EngineFails(worker),
+        59..61 => Fault::EngineFails(worker),
+        61..63 => Fault::TransferFails(worker),
         63..73 => Fault::Moves(worker, random.random_range(0.1..1.0)),
         73..86 => frames(gateway, worker, random),
         86..89 => Fault::OwnersFail(gateway, random.random_range(1..4)),

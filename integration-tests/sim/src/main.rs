@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::{Parser, Subcommand};
 use evidence::Stamp;
 use serde::Serialize;
-use sim::{Hunted, Report, Spans, Totals, hunt};
+use sim::{Hunted, Spans, Totals, hunt};
 
 #[derive(Parser)]
 #[command(about = "Simulates a whole cluster under faults, from a seed")]
@@ -112,16 +112,11 @@ fn spans(minutes: u64) -> Spans {
     Spans::of(Duration::from_secs(minutes * 60))
 }
 
-/// The line that reproduces a seed.
-fn again(seed: u64, minutes: u64) -> String {
-    format!("just sim {seed} --minutes {minutes}")
-}
-
 fn one(seed: u64, minutes: u64, trace: bool, digest: bool) -> bool {
     let began = Instant::now();
     let report = sim::run(seed, spans(minutes), trace);
     if digest {
-        println!("{:016x}", report.digest);
+        println!("{:0DIGEST_DIGITS$x}", report.digest);
         return report.violations.is_empty();
     }
     println!(
@@ -142,18 +137,14 @@ fn one(seed: u64, minutes: u64, trace: bool, digest: bool) -> bool {
         Some(after) => println!("everything was back {} ms after the healing", after.as_millis()),
         None => println!("not everything came back"),
     }
-    broken(&report, minutes);
+    let (before, after) = report.probed;
+    println!(
+        "the same requests took {} ms before the faults and {} ms after the healing",
+        before.as_millis(),
+        after.as_millis()
+    );
+    report.broken().iter().for_each(|broken| println!("{broken}"));
     report.violations.is_empty()
-}
-
-fn broken(report: &Report, minutes: u64) {
-    if report.violations.is_empty() {
-        return;
-    }
-    println!("seed {} fails: {}", report.seed, again(report.seed, minutes));
-    for violation in report.violations.iter().take(5) {
-        println!("    {violation}");
-    }
 }
 
 /// What many seeds came to, as it is kept.
@@ -170,7 +161,7 @@ struct Recorded {
 fn many(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
     let (stamp, began) = (Stamp::now(), Instant::now());
     let totals = sim::run_many(from..from + count, spans(minutes), |report| {
-        broken(report, minutes);
+        report.broken().iter().for_each(|broken| println!("{broken}"));
     });
     let holds = totals.broken.is_empty();
     let wall = began.elapsed();
@@ -197,6 +188,9 @@ fn many(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
     keep(json, &recorded) && holds
 }
 
+/// Hexadecimal ones, of a trace's number.
+const DIGEST_DIGITS: usize = 16;
+
 /// Seeds in fresh processes, as it is kept.
 #[derive(Serialize)]
 struct Repeated {
@@ -219,7 +213,9 @@ fn same(from: u64, count: u64, minutes: u64, json: Option<&Path>) -> bool {
             &minutes.to_string(),
         ];
         let output = Command::new(program).args(arguments).output().ok()?;
-        String::from_utf8(output.stdout).ok()
+        let digest = String::from_utf8(output.stdout).ok()?;
+        // One that ended before it came to that has none.
+        (digest.trim().len() == DIGEST_DIGITS).then_some(digest)
     };
     let mut differ = Vec::new();
     for seed in from..from + count {
@@ -278,6 +274,10 @@ fn hunted(bugs: &[planted::Bug], starts: u64, most: u64, minutes: u64, json: Opt
         );
     };
     let all = hunt(bugs, &firsts, most, spans(minutes), row);
+    println!(
+        "{}=BUG just sim SEED shows one of them in a seed",
+        planted::VARIABLE
+    );
     let found = all.iter().all(Hunted::is_found);
     let recorded = HuntedAll {
         recorded: stamp,

@@ -11,7 +11,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::plan::Spans;
-use crate::run::{Report, run};
+use crate::report::Report;
+use crate::run::run;
 
 /// A seed that broke an invariant.
 #[derive(Clone, Debug, Serialize)]
@@ -39,10 +40,16 @@ pub struct Totals {
     pub faults: u64,
     /// Faults injected, by kind.
     pub faults_by_kind: BTreeMap<&'static str, u64>,
+    /// What the clusters said as it happened, by kind.
+    pub heard: BTreeMap<&'static str, u64>,
     /// The longest time from the healing until everything was back, in milliseconds.
     pub slowest_rest_ms: u64,
     /// The seed that took it.
     pub slowest_rest_seed: u64,
+    /// The most that the requests of a new cluster took longer when they were asked again after the healing, in milliseconds.
+    pub slowest_again_ms: u64,
+    /// The seed of which they were.
+    pub slowest_again_seed: u64,
     /// Events in all traces.
     pub events: u64,
     /// Seeds that broke an invariant.
@@ -67,7 +74,15 @@ impl Totals {
             self.faults += count;
             *self.faults_by_kind.entry(kind).or_default() += count;
         }
-        let rest_ms = u64::try_from(report.quiet_after.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
+        for (kind, count) in &report.heard {
+            *self.heard.entry(kind).or_default() += count;
+        }
+        let (before, after) = report.probed;
+        let slower_ms = ms(after.saturating_sub(before));
+        if slower_ms > self.slowest_again_ms {
+            (self.slowest_again_ms, self.slowest_again_seed) = (slower_ms, report.seed);
+        }
+        let rest_ms = ms(report.quiet_after.unwrap_or_default());
         if rest_ms > self.slowest_rest_ms {
             (self.slowest_rest_ms, self.slowest_rest_seed) = (rest_ms, report.seed);
         }
@@ -81,16 +96,16 @@ impl Totals {
     }
 }
 
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// How many simulations this machine runs at a time.
-#[must_use]
-pub fn threads() -> usize {
+pub(crate) fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// Runs all of these seeds, each in one thread, as many at a time as the machine has processors; `each` hears of every one that is done.
-///
-/// # Panics
-/// If a simulation panics, which is a bug of the simulation.
 pub fn run_many(seeds: Range<u64>, spans: Spans, each: impl Fn(&Report) + Sync) -> Totals {
     let next = AtomicU64::new(seeds.start);
     let totals = Mutex::new(Totals::default());

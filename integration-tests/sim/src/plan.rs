@@ -34,7 +34,7 @@ impl Spans {
 
 /// A simulation as its seed makes it.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The seed.
     pub seed: u64,
     /// How long it lasts.
@@ -80,7 +80,7 @@ const CLUSTERS: [&[Role]; 8] = [
 impl Plan {
     /// The plan of a seed.
     #[must_use]
-    pub fn of(seed: u64, spans: Spans) -> Self {
+    pub(crate) fn of(seed: u64, spans: Spans) -> Self {
         let mut random = stream(seed, "plan");
         let workers = CLUSTERS.choose(&mut random).copied().unwrap_or_default().to_vec();
         let gateways = if random.random_bool(0.25) { 2 } else { 1 };
@@ -117,12 +117,6 @@ impl Plan {
             plan.episodes = episodes(&plan, &mut random);
         }
         plan
-    }
-
-    /// Whether anything goes wrong at all.
-    #[must_use]
-    pub fn is_quiet(&self) -> bool {
-        self.episodes.is_empty()
     }
 }
 

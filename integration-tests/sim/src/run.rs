@@ -1,13 +1,12 @@
 //! One simulation: a runtime of one thread with virtual time, a cluster in it, faults, the healing, and what must hold.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::{Once, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use rand::Rng;
 use rand::seq::IndexedRandom;
-use room::Outcome;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -16,12 +15,12 @@ use tracing_subscriber::layer::SubscriberExt;
 
 use crate::client::{Asked, Clients, Manner, Signals, request};
 use crate::cluster::Cluster;
-use crate::count::Counted;
 use crate::evidence::{Evidence, GatewaySample, Probe, Sample};
 use crate::fault::{Episode, Fault};
-use crate::invariant::{self, Violation};
+use crate::panics::{self, Panics};
 use crate::plan::{Plan, Spans};
 use crate::random::{Random, stream};
+use crate::report::Report;
 use crate::trace::Trace;
 use crate::witness::Witness;
 
@@ -40,101 +39,44 @@ const SETTLED: Duration = Duration::from_secs(5);
 /// How many requests a cluster is asked at once when nothing is wrong with it: at the beginning, and after the healing.
 const PROBES: u64 = 8;
 
-/// What came of a simulation.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// Its seed.
-    pub seed: u64,
-    /// Virtual time that passed.
-    pub lasted: Duration,
-    /// Requests asked.
-    pub requests: usize,
-    /// Rooms opened.
-    pub rooms: usize,
-    /// Answers by outcome.
-    pub outcomes: BTreeMap<String, u64>,
-    /// Faults injected, by kind.
-    pub faults: BTreeMap<&'static str, u64>,
-    /// What did not hold.
-    pub violations: Vec<Violation>,
-    /// How long after the healing everything was back.
-    pub quiet_after: Option<Duration>,
-    /// How long the same requests took before the faults and after the healing.
-    pub probed: (Duration, Duration),
-    /// The trace's number.
-    pub digest: u64,
-    /// Events in the trace.
-    pub events: u64,
-}
-
-thread_local! {
-    /// Panics that nobody injected.
-    static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Panics that are injected are no news, and a backtrace takes longer than a simulated second. All others are kept.
-fn expect_panics() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let tell = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            let text = panic.payload().downcast_ref::<&str>().copied();
-            if !text.is_some_and(|text| text.starts_with("a test's ")) {
-                PANICS.with_borrow_mut(|panics| panics.push(panic.to_string()));
-                tell(panic);
-            }
-        }));
-    });
-}
-
 /// Runs the simulation of a seed. `aloud`: its trace goes to standard error.
 ///
 /// # Panics
 /// If the machine gives no runtime.
 #[must_use]
 pub fn run(seed: u64, spans: Spans, aloud: bool) -> Report {
-    expect_panics();
+    panics::watch();
     let trace = Trace::new(aloud);
     let witness = Witness::new(&trace);
     let subscriber = tracing_subscriber::registry()
         .with(trace.clone())
         .with(witness.clone());
-    let counted = Counted::default();
-    let evidence = tracing::subscriber::with_default(subscriber, || {
+    let plan = Plan::of(seed, spans);
+    let played = tracing::subscriber::with_default(subscriber, || {
         let runtime = Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
             .build()
             .expect("a runtime");
-        let mut evidence = runtime.block_on(simulate(Plan::of(seed, spans), &trace, &counted));
-        evidence.said = witness.all();
-        evidence.panics = PANICS.take();
-        evidence
+        // The runtime ends in there too: what panics as its tasks are dropped belongs to this seed and to no other.
+        catch_unwind(AssertUnwindSafe(|| {
+            let runtime = runtime;
+            runtime.block_on(simulate(plan, &trace))
+        }))
     });
-    let all = || evidence.all();
-    let mut outcomes = BTreeMap::new();
-    for answer in all().flat_map(|seen| &seen.answers) {
-        *outcomes
-            .entry(label(answer.outcome.map(|(_, outcome)| outcome)))
-            .or_default() += 1;
+    let panics = panics::seen();
+    match played {
+        Ok(evidence) => Report::of(
+            seed,
+            Evidence {
+                panics,
+                said: witness.all(),
+                ..evidence
+            },
+            &trace,
+        ),
+        Err(_) => Report::of_panic(seed, spans, panics),
     }
-    Report {
-        seed,
-        lasted: evidence.samples.last().map_or(Duration::ZERO, |last| last.at),
-        requests: all().count(),
-        rooms: all().map(|seen| seen.rooms.len()).sum(),
-        outcomes,
-        faults: counted.all(),
-        violations: invariant::check(&evidence),
-        probed: (evidence.before.took, evidence.after.took),
-        quiet_after: evidence.quiet.map(|quiet| quiet.saturating_sub(spans.faults)),
-        digest: trace.digest(),
-        events: trace.events(),
-    }
-}
-
-fn label(outcome: Option<Outcome>) -> String {
-    outcome.map_or_else(|| "the client left".to_owned(), |outcome| format!("{outcome:?}"))
 }
 
 /// Whoever plays the world: clients come, faults begin and end, and somebody looks now and then.
@@ -150,9 +92,9 @@ struct Director {
     samples: Vec<Sample>,
 }
 
-async fn simulate(plan: Plan, trace: &Trace, counted: &Counted) -> Evidence {
+async fn simulate(plan: Plan, trace: &Trace) -> Evidence {
     trace.begin();
-    let cluster = Cluster::start(&plan, counted).await;
+    let cluster = Cluster::start(&plan).await;
     let mut director = Director {
         load: stream(plan.seed, "load"),
         plan,
@@ -178,7 +120,8 @@ async fn simulate(plan: Plan, trace: &Trace, counted: &Counted) -> Evidence {
     sleep(SETTLED).await;
     director.look();
     let world = &director.cluster.world;
-    counted.add_all(&world.moves.counts());
+    // So that the order of what happened there is part of the trace.
+    info!(fingerprint = world.moves.fingerprint(), "the data path");
     let canaries = world.canaries.lock().unwrap_or_else(PoisonError::into_inner);
     let foreign = canaries.iter().flat_map(|(name, canary)| {
         let found = canary.foreign().into_iter();
@@ -189,7 +132,8 @@ async fn simulate(plan: Plan, trace: &Trace, counted: &Counted) -> Evidence {
         quiet,
         before,
         after,
-        panics: Vec::new(),
+        panics: Panics::default(),
+        injected: director.cluster.injected(),
         foreign: foreign.collect(),
         moves: world.moves.violations(),
         reads_open: world.moves.in_flight(),
@@ -298,13 +242,8 @@ impl Director {
 
     /// Whether nothing of any room is left, by the last look.
     fn is_idle(&self) -> bool {
-        let workers = self.cluster.workers();
         let last = self.samples.last();
-        !self.clients.any_open()
-            && last.is_some_and(|last| {
-                last.gateways.len() == self.plan.gateways
-                    && last.gateways.iter().all(|gateway| gateway.is_idle(workers))
-            })
+        !self.clients.any_open() && last.is_some_and(|last| last.is_idle(&self.plan))
     }
 
     /// Waits until everything is back, and says when that was.

@@ -31,11 +31,15 @@ mod source;
 mod switches;
 mod world;
 
-pub use config::Config;
-pub use faults::{Death, Fault, Faults};
-pub use handle::SimTransfer;
-pub use members::Place;
-pub use network::Network;
+pub(crate) use config::Config;
+pub(crate) use faults::{Death, Faults};
+pub(crate) use members::Place;
+pub(crate) use network::Network;
+
+#[cfg(test)]
+use faults::Fault;
+#[cfg(test)]
+use handle::SimTransfer;
 
 #[cfg(test)]
 mod tests;

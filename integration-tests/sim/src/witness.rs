@@ -33,6 +33,36 @@ pub enum Said {
     Fenced(RoomId),
 }
 
+impl Said {
+    /// Every name.
+    pub const NAMES: [&str; 8] = [
+        "stay opened",
+        "stay closed",
+        "worker over",
+        "attempts over",
+        "next attempt",
+        "attempt failed",
+        "outcome told",
+        "worker fenced",
+    ];
+
+    /// The name it is counted by.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let at = match self {
+            Self::Opened(..) => 0,
+            Self::Closed(..) => 1,
+            Self::Over(_) => 2,
+            Self::Past(..) => 3,
+            Self::Next(..) => 4,
+            Self::Failed(..) => 5,
+            Self::Outcome(_) => 6,
+            Self::Fenced(_) => 7,
+        };
+        Self::NAMES[at]
+    }
+}
+
 /// All that was said, in order. Cloning gives the same one.
 #[derive(Clone)]
 pub(crate) struct Witness {

@@ -113,11 +113,11 @@ pub(crate) async fn refused(to: SocketAddr, authority: &Path, hello: &Hello) -> 
     let (_send, mut recv) = intruder.greet(hello).await;
     let said = timeout(PATIENCE, recv.read_to_end(4_096)).await;
     let said = said.map(Result::unwrap_or_default).unwrap_or_default();
-    format!(
-        "{} {}",
-        String::from_utf8_lossy(&said),
-        intruder.thrown_out().await
-    )
+    // Who has been told why leaves: the gateway waits for that before it ends the connection.
+    if said.is_empty() {
+        return intruder.thrown_out().await;
+    }
+    String::from_utf8_lossy(&said).into_owned()
 }
 
 /// A frame of this kind around these bytes.

@@ -24,13 +24,29 @@ pub enum Fault {
     Delay(Duration),
 }
 
+impl Fault {
+    /// What it does, in a word or two.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "lost",
+            Self::Duplicate => "sent twice",
+            Self::Again(_) => "sent again later",
+            Self::Delay(_) => "late",
+        }
+    }
+}
+
 /// The switches of the links that were made with one [`Config`].
 #[derive(Debug, Default)]
 pub struct Faults {
     by_kind: Mutex<BTreeMap<Kind, Fault>>,
     cut_out: AtomicBool,
     cut_in: AtomicBool,
-    hits: AtomicU64,
+    /// Frames that met a fault, by their kind and the fault's name.
+    struck: Mutex<BTreeMap<(Kind, &'static str), u64>>,
+    /// Frames that were lost on their way in.
+    cut_off: AtomicU64,
 }
 
 impl Faults {
@@ -53,11 +69,18 @@ impl Faults {
     /// How many frames were lost, repeated or delayed.
     #[must_use]
     pub fn hits(&self) -> u64 {
-        self.hits.load(Ordering::Relaxed)
+        self.struck().values().sum::<u64>() + self.cut_off.load(Ordering::Relaxed)
     }
 
-    fn hit(&self) {
-        self.hits.fetch_add(1, Ordering::Relaxed);
+    /// Those that were sent, by their kind and the [fault's name](Fault::name).
+    #[must_use]
+    pub fn struck(&self) -> BTreeMap<(Kind, &'static str), u64> {
+        self.struck.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn strike(&self, kind: Kind, fault: Fault) {
+        let mut struck = self.struck.lock().unwrap_or_else(PoisonError::into_inner);
+        *struck.entry((kind, fault.name())).or_default() += 1;
     }
 
     fn fault(&self, kind: Kind) -> Option<Fault> {
@@ -81,7 +104,7 @@ impl Switch {
     pub(crate) fn cuts_in(&self) -> bool {
         let cut = self.0.cut_in.load(Ordering::Relaxed);
         if cut {
-            self.0.hit();
+            self.0.cut_off.fetch_add(1, Ordering::Relaxed);
         }
         cut
     }
@@ -118,7 +141,7 @@ impl Held {
         let Some(fault) = switch.0.fault(frame.kind()) else {
             return Some(frame);
         };
-        switch.0.hit();
+        switch.0.strike(frame.kind(), fault);
         match fault {
             Fault::Drop => None,
             Fault::Duplicate => {

@@ -11,13 +11,22 @@ pub(super) fn check(evidence: &Evidence) -> Vec<String> {
             seen.job.request_id, seen.asked, seen.rooms
         ));
     }
-    if evidence.quiet.is_none()
-        && let Some(last) = evidence.samples.last()
-    {
-        for gateway in &last.gateways {
+    let when = match evidence.quiet {
+        None => "after the healing",
+        Some(_) => "at the end",
+    };
+    let last = evidence.samples.last();
+    let idle = last.is_some_and(|last| last.is_idle(&evidence.plan));
+    if evidence.quiet.is_none() || !idle {
+        wrong.push(format!(
+            "not everything is back {when}: of {} gateways {:?} have power",
+            evidence.plan.gateways,
+            last.map(|last| last.gateways.len())
+        ));
+        for gateway in last.iter().flat_map(|last| &last.gateways) {
             wrong.push(format!(
-                "not everything is back by {:?}: {:?}, rooms {:?}, workers {:?}",
-                last.at, gateway.books, gateway.rooms, gateway.workers
+                "not everything is back {when}: {:?}, rooms {:?}, workers {:?}",
+                gateway.books, gateway.rooms, gateway.workers
             ));
         }
     }

@@ -29,11 +29,22 @@ pub struct Violation {
     pub what: String,
 }
 
+impl Violation {
+    pub(crate) fn of_liveness(what: String) -> Self {
+        Self {
+            invariant: LIVENESS,
+            what,
+        }
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.invariant, self.what)
     }
 }
+
+const LIVENESS: &str = "liveness";
 
 type Check = fn(&Evidence) -> Vec<String>;
 
@@ -54,12 +65,12 @@ const CHECKS: [(&str, Check); 17] = [
     ("INV-10", said::possible_failures),
     ("INV-08", stays::closed_in_time),
     ("INV-08", stays::leaving_is_noticed),
-    ("liveness", liveness::check),
+    (LIVENESS, liveness::check),
 ];
 
 /// Checks all, and says what does not hold.
 #[must_use]
-pub fn check(evidence: &Evidence) -> Vec<Violation> {
+pub(crate) fn check(evidence: &Evidence) -> Vec<Violation> {
     let checked = CHECKS.iter().flat_map(|(invariant, check)| {
         check(evidence)
             .into_iter()

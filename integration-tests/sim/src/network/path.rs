@@ -8,7 +8,7 @@ use crate::random::Random;
 
 /// How a network treats datagrams. Probabilities are per datagram.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub struct Weather {
+pub(crate) struct Weather {
     /// It is lost.
     pub lost: f64,
     /// It comes twice.
@@ -26,7 +26,7 @@ pub struct Weather {
 impl Weather {
     /// Nothing goes wrong.
     #[must_use]
-    pub fn fair(delay: Duration) -> Self {
+    pub(crate) fn fair(delay: Duration) -> Self {
         Self {
             lost: 0.0,
             doubled: 0.0,

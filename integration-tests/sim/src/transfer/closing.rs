@@ -208,7 +208,6 @@ impl World {
             self.queue.push(at, id, What::AnswerDeadline);
             return;
         }
-        self.effect("answer without progress");
         let heard = self.now + self.config.latency;
         for id in self.on_path(source, reader) {
             let under_way = |flow: &mut Flow| flow.serving().is_some();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Settings of a [`super::Network`].
 #[derive(Clone, PartialEq, Debug)]
-pub struct Config {
+pub(crate) struct Config {
     /// How long a message takes from one member to another.
     pub latency: Duration,
     /// How long one block takes on a path; blocks of one path come one after another.

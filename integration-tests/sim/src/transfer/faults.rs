@@ -8,7 +8,7 @@ use crate::random::Random;
 
 /// What goes wrong with one read.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// It fails at once, and never starts.
     Fail,
     /// Its endpoint fails when half of it has been taken: with it every other read of that endpoint.
@@ -33,7 +33,7 @@ pub enum Fault {
 
 impl Fault {
     /// The name it is counted under.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Fail => "kv: read fails at once",
             Self::FailHalfway => "kv: read fails half-way",
@@ -65,7 +65,7 @@ pub(super) const SLOW_CLOSE: &str = "kv: forced close takes long";
 
 /// How a member dies.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
-pub enum Death {
+pub(crate) enum Death {
     /// The process ends: its peers' endpoints fail soon after, where the path lets them know.
     Crash,
     /// The machine ends: nobody is told anything.
@@ -74,7 +74,7 @@ pub enum Death {
 
 /// Probabilities, each from 0 to 1. A read meets at most one [`Fault`]; the sum of those is at most 1.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub struct Faults {
+pub(crate) struct Faults {
     /// Of [`Fault::Fail`].
     pub fail: f64,
     /// Of [`Fault::FailHalfway`].
@@ -105,7 +105,7 @@ pub struct Faults {
 
 impl Faults {
     /// Nothing goes wrong.
-    pub const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         fail: 0.0,
         fail_halfway: 0.0,
         late: 0.0,
@@ -122,7 +122,7 @@ impl Faults {
     };
 
     /// A `share` of all reads (0.0 to 1.0) meets a [`Fault`], each kind as often, and every second forced close is dirty.
-    pub fn all(share: f64) -> Self {
+    pub(crate) fn all(share: f64) -> Self {
         let each = share / 10.0;
         Self {
             fail: each,

@@ -5,7 +5,7 @@ use kv::{KvError, KvTransfer, Offer, Read, ReadId, SourceAddress, Totals, Transf
 use super::{Network, members::MemberId};
 
 /// One incarnation's transfer. Dropping it is its orderly end; after [`Network::kill`] it is nothing any more.
-pub struct SimTransfer {
+pub(crate) struct SimTransfer {
     pub(super) network: Network,
     pub(super) id: MemberId,
 }

@@ -25,7 +25,7 @@ pub(super) const TRANSPORT: &str = "simulated";
 
 /// Where a node stands. It keeps its place when it is restarted; paths and faults go by places.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
-pub struct Place(pub u32);
+pub(crate) struct Place(pub u32);
 
 /// One incarnation at a place.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]

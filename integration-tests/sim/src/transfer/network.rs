@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     config::Config,
-    faults::{Death, Fault, Faults},
+    faults::{Death, Faults},
     handle::SimTransfer,
     members::Place,
     world::World,
@@ -23,7 +23,7 @@ use super::{
 
 /// The data path. Cloning gives the same one. Its one task ends when the last handle and transfer are gone.
 #[derive(Clone)]
-pub struct Network(Arc<Inner>);
+pub(crate) struct Network(Arc<Inner>);
 
 struct Inner {
     world: Mutex<World>,
@@ -32,7 +32,7 @@ struct Inner {
 
 impl Network {
     /// An empty network. To be called in the simulation's runtime, whose time is paused.
-    pub fn new(config: Config, seed: u64) -> Self {
+    pub(crate) fn new(config: Config, seed: u64) -> Self {
         let wake = Arc::new(Notify::new());
         let inner = Arc::new(Inner {
             world: Mutex::new(World::new(config, seed, Instant::now())),
@@ -43,7 +43,7 @@ impl Network {
     }
 
     /// The transfer of a new incarnation at `place`, over `memory`.
-    pub fn join(&self, place: Place, memory: Arc<dyn KvMemory>, sink: EventSink) -> SimTransfer {
+    pub(crate) fn join(&self, place: Place, memory: Arc<dyn KvMemory>, sink: EventSink) -> SimTransfer {
         let id = self.with(|world| world.join(place, memory, sink));
         SimTransfer {
             network: self.clone(),
@@ -52,33 +52,34 @@ impl Network {
     }
 
     /// Whoever lives at `place` dies without a word to its owner.
-    pub fn kill(&self, place: Place, death: Death) {
+    pub(crate) fn kill(&self, place: Place, death: Death) {
         self.with(|world| world.kill_at(place, death));
     }
 
     /// The transfer thread of whoever lives at `place` dies: all that was open ends, its owner is told [`kv::KvEvent::Down`],
-    /// and nothing is accepted any more.
-    pub fn break_down(&self, place: Place) {
-        self.with(|world| world.break_down_at(place));
+    /// and nothing is accepted any more. False if nobody lives there.
+    pub(crate) fn break_down(&self, place: Place) -> bool {
+        self.with(|world| world.break_down_at(place))
     }
 
     /// Whoever lives at `place` neither answers nor takes anything in until it is thawed. What it had posted may land.
-    pub fn freeze(&self, place: Place) {
+    pub(crate) fn freeze(&self, place: Place) {
         self.with(|world| world.freeze(place, true));
     }
 
     /// Ends [`Self::freeze`].
-    pub fn thaw(&self, place: Place) {
+    pub(crate) fn thaw(&self, place: Place) {
         self.with(|world| world.freeze(place, false));
     }
 
     /// Nothing passes from `from` to `to` until that direction is healed; nothing is lost.
-    pub fn cut(&self, from: Place, to: Place) {
+    #[cfg(test)]
+    pub(crate) fn cut(&self, from: Place, to: Place) {
         self.with(|world| world.cut(from, to));
     }
 
     /// Cuts both directions.
-    pub fn cut_both(&self, a: Place, b: Place) {
+    pub(crate) fn cut_both(&self, a: Place, b: Place) {
         self.with(|world| {
             world.cut(a, b);
             world.cut(b, a);
@@ -86,12 +87,13 @@ impl Network {
     }
 
     /// Heals one direction.
-    pub fn heal(&self, from: Place, to: Place) {
+    #[cfg(test)]
+    pub(crate) fn heal(&self, from: Place, to: Place) {
         self.with(|world| world.heal(from, to));
     }
 
     /// Heals both directions.
-    pub fn heal_both(&self, a: Place, b: Place) {
+    pub(crate) fn heal_both(&self, a: Place, b: Place) {
         self.with(|world| {
             world.heal(a, b);
             world.heal(b, a);
@@ -100,48 +102,44 @@ impl Network {
 
     /// What may go wrong with reads by whoever lives at `place`, now and later, and with reads from it by those who have no
     /// faults of their own. With [`Faults::NONE`] it has none of its own any more.
-    pub fn set_faults(&self, place: Place, faults: Faults) {
+    pub(crate) fn set_faults(&self, place: Place, faults: Faults) {
         self.with(|world| world.set_faults(place, faults));
     }
 
     /// What may go wrong where neither place has faults of its own.
-    pub fn set_default_faults(&self, faults: Faults) {
+    pub(crate) fn set_default_faults(&self, faults: Faults) {
         self.with(|world| world.default_faults = faults);
     }
 
     /// `fault` meets the `nth` read from now at `place`, counted from 0.
-    pub fn on_read(&self, place: Place, nth: u64, fault: Fault) {
+    #[cfg(test)]
+    pub(crate) fn on_read(&self, place: Place, nth: u64, fault: super::faults::Fault) {
         self.with(|world| world.script(place, nth, fault));
     }
 
     /// No fault any more: all paths heal, all members thaw, and no new read meets a fault.
-    pub fn calm(&self) {
+    pub(crate) fn calm(&self) {
         self.with(World::calm);
     }
 
     /// Faults that have struck single reads, by kind. Cuts, freezes and deaths are the caller's to count.
-    pub fn counts(&self) -> BTreeMap<&'static str, u64> {
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.with(|world| world.counts.clone())
-    }
-
-    /// How faults have shown, whatever their cause: ends of reads by kind, deadlines, data that landed late.
-    pub fn effects(&self) -> BTreeMap<&'static str, u64> {
-        self.with(|world| world.effects.clone())
     }
 
     /// What broke INV-01 (at most 64 cases): blocks that somebody wrote to while the transfer had them pinned, and reads
     /// that were answered without a standing offer or its capability.
-    pub fn violations(&self) -> Vec<String> {
+    pub(crate) fn violations(&self) -> Vec<String> {
         self.with(|world| world.violations.clone())
     }
 
     /// Reads that either end is not done with.
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.with(|world| world.flows.len())
     }
 
     /// A hash of all that has happened so far, and when: the same for the same seed and the same calls.
-    pub fn fingerprint(&self) -> u64 {
+    pub(crate) fn fingerprint(&self) -> u64 {
         self.with(|world| world.fingerprint())
     }
 

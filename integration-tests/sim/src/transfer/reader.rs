@@ -243,12 +243,8 @@ impl World {
             reading.pins.written(to.as_ref(), into, &mut self.scratch);
             reading.landed.insert(at + i);
         }
-        let after_close = reading.failed.is_some();
         if corrupt {
             self.count(Fault::Corrupt.name());
-        }
-        if after_close {
-            self.effect("data lands after the reader gave up");
         }
         for (member, block, how) in broken {
             self.violation(|| format!("block {block} of {member} {how} ({key})"));
@@ -291,15 +287,6 @@ impl World {
                 transport: TRANSPORT,
             }),
         };
-        self.effect(match &result {
-            Ok(_) => "read complete",
-            Err(ReadError::Refused(_)) => "read refused",
-            Err(ReadError::Corrupt { .. }) => "read corrupt",
-            Err(ReadError::SourceLost(_)) => "source lost",
-            Err(ReadError::NoProgress { .. }) => "read without progress",
-            Err(ReadError::Cancelled) => "read cancelled",
-            Err(ReadError::Local(_)) => "read failed here",
-        });
         if let Some(member) = self.members.get_mut(&reader) {
             let broken = reading.pins.broken(member.memory.as_ref(), &mut self.scratch);
             member.account.end(read, &result);

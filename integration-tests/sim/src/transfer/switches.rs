@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    faults::{Death, Fault, Faults},
+    faults::{Death, Faults},
     members::{MemberId, Place},
     world::World,
 };
@@ -40,10 +40,11 @@ impl World {
         }
     }
 
-    pub(super) fn break_down_at(&mut self, place: Place) {
-        for id in self.living_at(place) {
-            self.break_down(id);
-        }
+    /// Whether anybody lives there.
+    pub(super) fn break_down_at(&mut self, place: Place) -> bool {
+        let living = self.living_at(place);
+        living.iter().for_each(|id| self.break_down(*id));
+        !living.is_empty()
     }
 
     fn living_at(&self, place: Place) -> Vec<MemberId> {
@@ -58,7 +59,8 @@ impl World {
         };
     }
 
-    pub(super) fn script(&mut self, place: Place, nth: u64, fault: Fault) {
+    #[cfg(test)]
+    pub(super) fn script(&mut self, place: Place, nth: u64, fault: super::faults::Fault) {
         let seen = self.reads_seen.get(&place).copied().unwrap_or_default();
         self.scripts.entry(place).or_default().insert(seen + nth, fault);
     }

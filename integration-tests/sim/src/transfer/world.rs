@@ -46,7 +46,6 @@ pub(super) struct World {
     pub(super) scripts: BTreeMap<Place, BTreeMap<u64, Fault>>,
     pub(super) reads_seen: BTreeMap<Place, u64>,
     pub(super) counts: BTreeMap<&'static str, u64>,
-    pub(super) effects: BTreeMap<&'static str, u64>,
     pub(super) violations: Vec<String>,
     /// To be handed out when nothing is borrowed.
     out: VecDeque<(EventSink, KvEvent)>,
@@ -74,7 +73,6 @@ impl World {
             scripts: BTreeMap::new(),
             reads_seen: BTreeMap::new(),
             counts: BTreeMap::new(),
-            effects: BTreeMap::new(),
             violations: Vec::new(),
             out: VecDeque::new(),
             started: now,
@@ -105,11 +103,6 @@ impl World {
     pub(super) fn count(&mut self, fault: &'static str) {
         tracing::debug!(fault, "strikes");
         *self.counts.entry(fault).or_default() += 1;
-    }
-
-    /// A fault has shown.
-    pub(super) fn effect(&mut self, what: &'static str) {
-        *self.effects.entry(what).or_default() += 1;
     }
 
     pub(super) fn violation(&mut self, what: impl FnOnce() -> String) {

@@ -109,14 +109,15 @@ async fn queued(ctx: &mut Ctx) -> Measured {
     let outcome = ctx.outcome(&room.room).await;
     let client = ctx.since();
     assert_eq!(outcome, "aborted");
+    // It never had a block: what is back is its place in the queue.
+    let left = || async { (ctx.cluster.rooms().await.len() == streams.len()).then_some(()) };
+    ctx.cluster.until("it is out of the queue", left).await;
+    let back = ctx.since();
     ctx.calm("decode-0").await;
     for stream in streams {
         whole(&stream.leaves().await);
     }
-    Measured {
-        client: Some(client),
-        ..Measured::default()
-    }
+    Measured::new(client, back)
 }
 
 /// The client's time is that of the short one's first token, from its request.

@@ -70,10 +70,16 @@ async fn killed(ctx: &mut Ctx, phase: Phase) -> Measured {
 
 async fn decode_unaffected(ctx: &mut Ctx) -> Measured {
     let request = ctx.request(30, 24);
+    let steps = ctx.steps("prefill-0").await;
     let held = hold(ctx, Phase::Decoding, &request).await;
-    ctx.cluster.process("prefill-0").signal(Signal::Kill);
+    // Whoever computed the prompt.
+    let victim = match ctx.steps("prefill-0").await > steps {
+        true => "prefill-0",
+        false => "prefill-1",
+    };
+    ctx.cluster.process(victim).signal(Signal::Kill);
     ctx.injected();
-    let_go(ctx, "prefill-0").await;
+    let_go(ctx, victim).await;
     let answer = held.guest.leaves().await;
     let client = longest_gap([&answer]);
     let back = ctx.back(ctx.workers - 1).await;
@@ -83,7 +89,7 @@ async fn decode_unaffected(ctx: &mut Ctx) -> Measured {
         room.generation, held.room.generation,
         "it did not need another attempt"
     );
-    ctx.again("prefill-0").await;
+    ctx.again(victim).await;
     let expected = ctx.reference(&request).await;
     same(&expected, &answer);
     Measured::new(client, back)

@@ -17,7 +17,7 @@ pub(super) const CELLS: &[Cell] = &[
         what: "prompts of limit - 1 and limit tokens are served",
         setup: &TWO,
         // What the model takes to compute two of them.
-        bound: Bound::ms(90_000, 90_000),
+        bound: Bound::ms(200_000, 200_000),
         run: |ctx| Box::pin(longest(ctx)),
     },
     Cell {

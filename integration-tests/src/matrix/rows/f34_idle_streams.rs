@@ -18,7 +18,7 @@ use crate::proc;
 
 pub(super) const CELLS: &[Cell] = &[Cell {
     id: "F34.streams",
-    what: "20,000 HTTP/2 requests whose bodies never come, 200 connections without a word: beyond 4,096 refused, the others ended by idle limits (75 s), memory bounded",
+    what: "20,000 HTTP/2 requests whose bodies never come, 200 connections without a word: those that wait for longest give way to others, who are served; the rest is ended by limits (30 s, 75 s); memory bounded",
     setup: &TWO,
     bound: Bound::ms(90_000, 95_000),
     run: |ctx| Box::pin(idle(ctx)),

@@ -1,5 +1,6 @@
 //! The fault switches do what they say, and nothing else.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mesh::{DownReason, Fault};
@@ -21,6 +22,8 @@ async fn check(fault: Option<Fault>, expected: &[u64]) {
     }
     assert_eq!(arrived, expected, "{fault:?}");
     pair.worker.heard.nothing().await;
+    let struck = fault.map(|fault| ((Kind::Close, fault.name()), 2));
+    assert_eq!(switched.faults.struck(), BTreeMap::from_iter(struck));
     assert_eq!(switched.faults.hits(), if fault.is_some() { 2 } else { 0 });
     switched.faults.set(Kind::Close, None);
     pair.to_worker.send(&ToWorker::Close { key: key(4) }).unwrap();
