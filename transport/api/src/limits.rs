@@ -9,9 +9,9 @@ pub struct Limits {
     pub body_bytes: usize,
     /// The bodies of all requests that are being read, together, in bytes; more is 429.
     pub bodies_bytes: usize,
-    /// The whole body must arrive within this time; else 408.
+    /// The whole body must arrive within this time, and before those of as many later requests as may be under way; else 408.
     pub body_read_timeout: Duration,
-    /// Generation requests under way at once; more is 429.
+    /// Generation requests under way at once; more is 429. As many again may have their bodies on their way.
     pub requests: usize,
     /// Continuations of one request: `n` times the number of prompts.
     pub choices: u32,

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::ids::RequestId;
 use crate::limits::Limits;
-use crate::openai::{self, ApiError};
+use crate::openai::{self, ApiError, Reading};
 use crate::submit::{Readiness, Submit};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -26,6 +26,8 @@ pub(crate) struct Door {
     pub(crate) limits: Limits,
     /// One permit a generation request under way.
     pub(crate) permits: Arc<Semaphore>,
+    /// Places for requests whose bodies are on their way.
+    pub(crate) reading: Reading,
     /// One permit a byte of a request's body.
     pub(crate) bodies: Arc<Semaphore>,
 }
@@ -37,6 +39,7 @@ pub fn router(submit: Arc<dyn Submit>, limits: Limits) -> Router {
     let door = Arc::new(Door {
         submit,
         permits: permits(limits.requests),
+        reading: Reading::new(limits.requests),
         // One body is always taken.
         bodies: permits(limits.bodies_bytes.max(limits.body_bytes)),
         limits,

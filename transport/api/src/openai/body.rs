@@ -23,18 +23,28 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, door: &Door) -> Result
     if announced_bytes(headers).is_some_and(|bytes| bytes > limits.body_bytes as u64) {
         return Err(too_large(limits));
     }
-    match timeout(limits.body_read_timeout, collect(body, door)).await {
-        Ok(read) => read,
-        Err(_) => Err(ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "timeout_error",
-            Some("body_timeout"),
-            format!(
-                "the request's body did not arrive within {} s",
-                limits.body_read_timeout.as_secs()
-            ),
-        )),
+    let place = door.reading.enter();
+    let read = timeout(limits.body_read_timeout, collect(body, door));
+    tokio::select! {
+        biased;
+        read = read => read.unwrap_or_else(|_| {
+            let limit = limits.body_read_timeout.as_secs();
+            Err(not_in_time(format!("the request's body did not arrive within {limit} s")))
+        }),
+        () = place.gives_way() => Err(not_in_time(format!(
+            "the request's body did not arrive before those of {} later requests were on their way, the most this server reads at once",
+            limits.requests
+        ))),
     }
+}
+
+fn not_in_time(message: String) -> ApiError {
+    ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "timeout_error",
+        Some("body_timeout"),
+        message,
+    )
 }
 
 async fn collect(mut body: Body, door: &Door) -> Result<Held, ApiError> {

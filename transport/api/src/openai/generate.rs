@@ -39,9 +39,9 @@ pub(crate) async fn serve<S: Shape>(
     request: Request<Body>,
     parse: fn(&[u8], &Caller, &Limits) -> Result<Job, ApiError>,
 ) -> Result<Response, ApiError> {
-    let permit = permit(door)?;
     let (parts, body) = request.into_parts();
     let held = body::read(&parts.headers, body, door).await?;
+    let permit = permit(door)?;
     let caller = caller(&parts);
     let Job {
         common,

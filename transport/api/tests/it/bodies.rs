@@ -9,8 +9,9 @@ use http::{Method, Request, header};
 use http_body_util::StreamBody;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 use crate::harness::{PROTOCOLS, Server};
 use crate::mock::{MockSubmit, hello};
@@ -34,7 +35,7 @@ async fn say(server: &Server, what: &str) -> TcpStream {
 }
 
 /// The status of the next answer.
-async fn status(socket: &mut TcpStream) -> String {
+async fn status(socket: &mut (impl AsyncRead + Unpin)) -> String {
     let mut line = [0; 12];
     socket.read_exact(&mut line).await.unwrap();
     String::from_utf8_lossy(&line[9..]).into_owned()
@@ -162,6 +163,39 @@ async fn that_does_not_come() {
     let server = Server::limited(MockSubmit::new(hello), limits).await;
     let mut socket = say(&server, &(head("content-length: 9") + "{")).await;
     assert_eq!(status(&mut socket).await, "408");
+}
+
+/// Who keeps its body back keeps nobody out: whoever has waited for longest gives way.
+#[tokio::test]
+async fn that_do_not_come_give_way() {
+    let limits = Limits {
+        requests: 2,
+        ..Limits::default()
+    };
+    let server = Server::limited(MockSubmit::new(hello), limits).await;
+    let (mut writers, mut statuses) = (Vec::new(), JoinSet::new());
+    for opened in 1..=6 {
+        let socket = say(&server, &(head("content-length: 9") + "{")).await;
+        let (mut reader, writer) = socket.into_split();
+        writers.push(writer);
+        statuses.spawn(async move { status(&mut reader).await });
+        if opened > 2 {
+            assert_eq!(statuses.join_next().await.unwrap().unwrap(), "408");
+        }
+    }
+    // The first takes the place of one of the two, and leaves it free for the others.
+    let body = json!({"model": "m", "prompt": "x"});
+    for protocol in PROTOCOLS {
+        let answer = server.call(protocol, Method::POST, PATH, &body).await;
+        assert_eq!(answer.status, 200, "{protocol:?}");
+    }
+    assert_eq!(statuses.join_next().await.unwrap().unwrap(), "408");
+    // The last is read to its end.
+    for writer in &mut writers {
+        let _ = writer.write_all(br#""a": 1} "#).await;
+    }
+    assert_eq!(statuses.join_next().await.unwrap().unwrap(), "400");
+    assert!(statuses.is_empty());
 }
 
 #[tokio::test]
