@@ -32,6 +32,7 @@ pub const FAULTS: bool = cfg!(feature = "faults");
 #[macro_use]
 mod planted;
 
+mod complaints;
 mod config;
 mod endpoint;
 #[cfg(feature = "faults")]

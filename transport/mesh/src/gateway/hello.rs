@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quinn::{Connection, ConnectionError, Incoming, RecvStream, SendStream};
@@ -53,23 +53,23 @@ pub(super) async fn serve(shared: Arc<Shared>, incoming: Incoming, pending: Owne
             drop(place);
         }
         Err(none) if none.code == CloseCode::Refused => {
-            report(&shared.counts.refused, remote, &none.why, "a worker was refused");
+            shared.counts.refused.fetch_add(1, Ordering::Relaxed);
+            report(&shared, &none.why, remote, &none.why, "a worker was refused");
         }
-        Err(none) => report(
-            &shared.counts.failed,
-            remote,
-            &none.why,
-            "a connection came to nothing",
-        ),
+        Err(none) => {
+            shared.counts.failed.fetch_add(1, Ordering::Relaxed);
+            // Who is behind it is not known, and what is wrong may be anything that it says.
+            let kind = "came to nothing";
+            report(&shared, kind, remote, &none.why, "a connection came to nothing");
+        }
     }
 }
 
-/// The first of a kind is worth a warning; callers come again and again.
-fn report(count: &AtomicU64, remote: SocketAddr, why: &str, what: &str) {
-    if count.fetch_add(1, Ordering::Relaxed) == 0 {
-        warn!(%remote, why, "{what}; further ones are only counted");
-    } else {
-        debug!(%remote, why, "{what}");
+/// Callers come again and again.
+fn report(shared: &Shared, kind: &str, remote: SocketAddr, why: &str, what: &str) {
+    match shared.complaints.hear(kind, Instant::now()) {
+        Some(unsaid) => warn!(%remote, why, unsaid, "{what}"),
+        None => debug!(%remote, why, "{what}"),
     }
 }
 

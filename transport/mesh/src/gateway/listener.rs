@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
+use crate::complaints::Complaints;
 use crate::config::Config;
 use crate::gateway::hello::serve;
 use crate::gateway::registry::Registry;
@@ -25,6 +26,7 @@ pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
     pub(super) last_number: AtomicU64,
     pub(super) counts: Counts,
+    pub(super) complaints: Complaints,
     pub(super) stop: CancellationToken,
 }
 
@@ -75,6 +77,7 @@ impl Listener {
             registry,
             last_number,
             counts,
+            complaints: Complaints::default(),
             stop: CancellationToken::new(),
         });
         let task = tokio::spawn(listen(endpoint.clone(), Arc::clone(&shared)));

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::EncodedFrame;
 
+use crate::complaints::Complaints;
 use crate::config::Config;
 use crate::link::lease::Lease;
 use crate::link::stats::Counters;
@@ -28,6 +29,8 @@ pub(crate) struct Core {
     /// Until the link is over: it holds the socket open, and handles of a link may be kept for long.
     connection: Mutex<Option<Connection>>,
     pub(crate) counters: Counters,
+    /// Of the peer.
+    pub(crate) complaints: Complaints,
     /// For frames that came in.
     pub(crate) places: Places,
     queue: mpsc::Sender<EncodedFrame>,
@@ -74,6 +77,7 @@ impl Core {
             remote: new.connection.remote_address(),
             connection: Mutex::new(Some(new.connection)),
             counters: Counters::default(),
+            complaints: Complaints::default(),
             places: Places::new(config),
             queue,
             queued_bytes: AtomicUsize::new(0),

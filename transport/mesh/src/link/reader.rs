@@ -118,12 +118,11 @@ async fn next<In: Message>(
     Ok(())
 }
 
-/// The first is worth a warning; many would only fill the log.
 fn dropped(core: &Core, error: &DecodeError) {
     let (node, link) = (&core.node, core.id.number);
-    if core.counters.dropped() == 1 {
-        warn!(%node, link, %error, "dropped a frame; further ones are only counted");
-    } else {
-        debug!(%node, link, %error, "dropped a frame");
+    core.counters.dropped();
+    match core.complaints.hear("dropped", Instant::now()) {
+        Some(unsaid) => warn!(%node, link, %error, unsaid, "dropped a frame"),
+        None => debug!(%node, link, %error, "dropped a frame"),
     }
 }

@@ -45,9 +45,8 @@ impl Counters {
         self.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts a dropped frame; returns how many there are now.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped_in.fetch_add(1, Ordering::Relaxed) + 1
+    pub(crate) fn dropped(&self) {
+        self.dropped_in.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn snapshot(&self, queued_frames: usize, queued_bytes: usize, rtt: Duration) -> LinkStats {
