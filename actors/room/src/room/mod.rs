@@ -87,7 +87,7 @@ pub struct Room {
     faults: u32,
     /// Of those, attempts in which the model had no next token.
     without_token: u32,
-    /// Attempts that failed for lack of credit, since the last token.
+    /// Attempts that failed for lack of credit, since decode last gave a token.
     refusals: u32,
     last_error: Option<AttemptError>,
     avoid: BTreeSet<NodeId>,

@@ -202,6 +202,8 @@ impl Room {
             }
             Phase::Decoding(p) => {
                 p.deadline = next;
+                // There is room for it now. The first token of an attempt shows no such thing, and cost a whole prompt.
+                self.refusals = 0;
                 self.got_ahead(now);
             }
             _ => {}
@@ -220,7 +222,6 @@ impl Room {
             return Delivery::Nothing;
         }
         self.delivered += take;
-        self.refusals = 0;
         self.outbox.command(Command::Deliver { skip, take });
         Delivery::Some
     }

@@ -256,18 +256,29 @@ fn a_wait_for_credit_after_a_fault_names_the_fault() {
 #[test]
 fn an_answer_that_has_begun_waits_for_credit_as_long_as_the_request_may_take() {
     let mut room = room_in(PhaseKind::Decoding, PAIR);
-    tell(&mut room, ms(1), DECODE, Report::Tokens { from: 1, count: 3 });
+    tell(&mut room, ms(1), DECODE, Report::Tokens { from: 1, count: 2 });
     tell(&mut room, ms(2), DECODE, Report::Failed(AttemptError::Evicted));
     let first = Limits::default().requeue_first;
     let until = ms(2) + first;
     assert_eq!(room.waits_for(), WaitsFor::Pause { until });
 
-    // Whoever got on since pauses no longer than before.
-    idle(&mut room, until);
-    advance(&mut room, PhaseKind::Decoding, PAIR, until);
-    tell(&mut room, until, DECODE, Report::Failed(AttemptError::Evicted));
-    let until = until + first;
-    assert_eq!(room.waits_for(), WaitsFor::Pause { until });
+    // Whoever computes a prompt anew for one token each time pauses for longer and longer; whoever got on does not.
+    let (mut at, mut pauses) = (until, Vec::new());
+    for gets_on in [false, false, true] {
+        idle(&mut room, at);
+        advance(&mut room, PhaseKind::Decoding, PAIR, at);
+        if gets_on {
+            let next = token(room.delivered());
+            tell(&mut room, at, DECODE, next);
+        }
+        tell(&mut room, at, DECODE, Report::Failed(AttemptError::Evicted));
+        let WaitsFor::Pause { until } = room.waits_for() else {
+            panic!("no pause")
+        };
+        pauses.push(until - at);
+        at = until;
+    }
+    assert_eq!(pauses, [first.doubled(), first.doubled().doubled(), first]);
 
     let said = idle(&mut room, SPEC.deadline);
     let answer = said.iter().find(|(_, c)| matches!(c, Command::Answer(_)));
