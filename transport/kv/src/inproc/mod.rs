@@ -131,3 +131,66 @@ impl Drop for InProcess {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::HeapMemory;
+
+    const KEY: TransferKey = TransferKey {
+        gateway: 1,
+        seq: 2,
+        generation: 3,
+    };
+
+    /// The shortest way through all that is here, so that what stops every move is seen before `tests/it` waits for each of its own.
+    fn check(make: fn(&Hub, Arc<dyn KvMemory>, EventSink) -> io::Result<InProcess>) {
+        let (hub, from, to) = (Hub::new(), HeapMemory::new(2, 4), HeapMemory::new(2, 4));
+        let (from, to) = (Arc::new(from), Arc::new(to));
+        let (tell, told) = sync_channel(2);
+        let sink: EventSink = Arc::new(move |event| tell.send(event).unwrap());
+        let next = || told.recv_timeout(Duration::from_secs(10)).unwrap();
+        let source = make(&hub, from.clone(), sink.clone()).unwrap();
+        let reader = make(&hub, to.clone(), sink).unwrap();
+        from.write_from(1, 0, &[1, 2, 3, 4]).unwrap();
+        let (capability, blocks) = (5, vec![1]);
+        source
+            .offer(Offer {
+                key: KEY,
+                capability,
+                blocks,
+            })
+            .unwrap();
+        let read = Read {
+            id: ReadId(6),
+            key: KEY,
+            capability,
+            source: source.address(),
+            from: 0,
+            into: vec![0],
+        };
+        reader.read(read).unwrap();
+        let ended = next();
+        assert!(
+            matches!(ended, KvEvent::ReadEnded { id: ReadId(6), result: Ok(stats) } if stats.bytes == 4),
+            "{ended:?}"
+        );
+        let mut landed = [0; 4];
+        to.read_into(0, 0, &mut landed).unwrap();
+        assert_eq!(landed, [1, 2, 3, 4]);
+        source.withdraw(KEY);
+        assert_eq!(next(), KvEvent::Withdrawn { key: KEY });
+    }
+
+    #[test]
+    fn a_block_moves_inside_the_call() {
+        check(|hub, memory, sink| Ok(InProcess::inline(hub, memory, sink)));
+    }
+
+    #[test]
+    fn a_block_moves_on_a_thread() {
+        check(InProcess::spawn);
+    }
+}
