@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use room::{Failure, Outcome};
 use tokio::sync::Notify;
@@ -142,10 +143,16 @@ pub(crate) enum FromReader {
 /// How the owner is told.
 pub(crate) type TellOwner = Box<dyn Fn(FromReader) + Send + Sync>;
 
+/// How long after its time a reader waits yet, from when it is awake. A process that has stood still wakes all of its timers at once, in
+/// any order, the owner's among them: it is the owner that says how a room ended, if it can.
+const LAST_CHANCE: Duration = Duration::from_millis(200);
+
 /// The reading end. Dropping it before every room has ended aborts the request.
 pub(crate) struct AnswerStream {
     shared: Arc<Shared>,
     give_up_at: Instant,
+    /// Its time is over, and only [`LAST_CHANCE`] is left.
+    overdue: bool,
     read_step: u32,
     tell: TellOwner,
 }
@@ -171,6 +178,7 @@ pub(crate) fn answer(
         AnswerStream {
             shared,
             give_up_at,
+            overdue: false,
             read_step,
             tell,
         },
@@ -235,8 +243,14 @@ impl AnswerStream {
             if let Some(next) = self.shared.with(Self::take) {
                 return next;
             }
-            if tokio::time::timeout_at(self.give_up_at, ready).await.is_err() {
+            if tokio::time::timeout_at(self.give_up_at, ready).await.is_ok() {
+                continue;
+            }
+            if self.overdue {
                 self.shared.abandon();
+            } else {
+                self.overdue = true;
+                self.give_up_at = Instant::now() + LAST_CHANCE;
             }
         }
     }
@@ -276,7 +290,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use room::{Failure, Finish, Outcome};
+    use room::{Failure, Finish, Outcome, PhaseKind};
     use tokio::time::Instant;
     use wire::TokenOut;
 
@@ -368,6 +382,22 @@ mod tests {
     async fn a_reader_whose_time_is_over_gives_up() {
         let seen = [ended(0, LOST), ended(1, LOST)];
         check(Duration::ZERO, Some, &seen, 0).await;
+    }
+
+    /// The reader's turn comes first, the owner's next.
+    #[tokio::test]
+    async fn an_owner_that_stood_still_with_its_reader_has_the_word() {
+        const EXPIRED: Outcome = Outcome::Expired(PhaseKind::Decoding);
+        let write = |sink: AnswerSink| {
+            let owner = sink.clone();
+            tokio::spawn(async move {
+                owner.end(0, EXPIRED);
+                owner.end(1, EXPIRED);
+            });
+            Some(sink)
+        };
+        let seen = [ended(0, EXPIRED), ended(1, EXPIRED)];
+        check(Duration::ZERO, write, &seen, 0).await;
     }
 
     /// What counts as read when a reader asks for the next event, and how often its owner has heard by then.

@@ -20,7 +20,6 @@ pub(super) fn check(evidence: &Evidence) -> Vec<String> {
                 &|fault| matches!(fault, Fault::Restart(at) | Fault::Crash(at, _) if *at == here),
             ),
             owners_fail: met(&|fault| matches!(fault, Fault::OwnersFail(at, _) if at.0 == seen.gateway)),
-            leapt: !evidence.leapt(seen.asked, seen.ended).is_zero(),
         };
         for (room, answer) in seen.rooms.iter().zip(&seen.answers) {
             let Some((at, outcome)) = answer.outcome else {
@@ -63,8 +62,6 @@ struct Near {
     gateway_ends: bool,
     /// Owners of requests of its gateway panicked.
     owners_fail: bool,
-    /// Everything stood still: the deadline of who reads the answer may have passed with its owner's.
-    leapt: bool,
 }
 
 fn abort(seen: &Seen, by: AbortBy, near: &Near) -> Option<&'static str> {
@@ -82,7 +79,7 @@ fn fails(seen: &Seen, failure: Failure, near: &Near) -> Option<&'static str> {
         // Overload is no fault, and needs none.
         Failure::QueueFull | Failure::NoCredit => true,
         Failure::TooLarge => return Some("it fits every worker"),
-        Failure::OwnerLost => near.owners_fail || near.leapt || matches!(seen.manner, Manner::OwnerPanics(_)),
+        Failure::OwnerLost => near.owners_fail || matches!(seen.manner, Manner::OwnerPanics(_)),
         // Every attempt may have met one.
         Failure::Attempts(AttemptError::PullFailed | AttemptError::NoProgress(PhaseKind::Pulling)) => {
             near.moves_fail || near.any

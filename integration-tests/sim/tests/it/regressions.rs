@@ -6,7 +6,15 @@ use sim::{Spans, run};
 
 /// Each with what was wrong. A seed means something only as long as simulations are drawn from it as they were; what it found has a
 /// test of its own where it was mended.
-const SEEDS: [(u64, u64, &str); 1] = [(735, 10, "a read was open at the last look")];
+const SEEDS: [(u64, u64, &str); 3] = [
+    (735, 10, "a read was open at the last look"),
+    (
+        276,
+        10,
+        "after all had stood still, a client gave up before the owner could say that its time was over",
+    ),
+    (9_340, 10, "the same, while the room drained"),
+];
 
 #[test]
 fn what_once_failed_holds() {
