@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Between two pieces of an answer. Passing it means a wait without an end.
-const SILENCE: Duration = Duration::from_secs(120);
+const SILENCE: Duration = Duration::from_secs(240);
 
 /// An answer whose head has come.
 pub struct Response {

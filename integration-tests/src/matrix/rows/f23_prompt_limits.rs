@@ -7,6 +7,7 @@ use crate::http::post;
 use crate::matrix::cell::{Bound, Cell, Measured};
 use crate::matrix::ctx::Ctx;
 use crate::matrix::setup::TWO;
+use crate::matrix::worlds::PATIENT;
 
 /// The model's context; a prompt must leave room for one token.
 const CONTEXT: usize = 8_192;
@@ -15,7 +16,7 @@ pub(super) const CELLS: &[Cell] = &[
     Cell {
         id: "F23.longest",
         what: "prompts of limit - 1 and limit tokens are served",
-        setup: &TWO,
+        setup: &PATIENT,
         // What the model takes to compute two of them.
         bound: Bound::ms(200_000, 200_000),
         run: |ctx| Box::pin(longest(ctx)),
