@@ -1,6 +1,7 @@
 //! What happened to a room: the one source of its spans, metrics, logs and of the live view.
 
 use crate::id::{Generation, NodeId, RoomId};
+use crate::input::Route;
 use crate::outcome::{AttemptError, Outcome};
 use crate::phase::PhaseKind;
 use crate::time::{Span, Time};
@@ -31,6 +32,36 @@ pub enum Happening {
         error: AttemptError,
         /// Whether another attempt follows.
         retried: bool,
+    },
+    /// The desk granted credit: the workers of the attempt.
+    Routed(Route),
+    /// Decode granted blocks and a slot.
+    Granted {
+        /// The worker.
+        worker: NodeId,
+        /// Blocks from the beginning whose contents it has already: they need not be moved to it.
+        cached_blocks: u32,
+    },
+    /// A chunk of the prompt is computed.
+    Computed {
+        /// The worker.
+        worker: NodeId,
+        /// Positions done, of the attempt.
+        positions: u32,
+        /// Positions in all.
+        of: u32,
+    },
+    /// Prefill offers the KV.
+    Published {
+        /// The worker.
+        worker: NodeId,
+    },
+    /// New tokens for the client.
+    Delivered {
+        /// The place of the first of them in the whole answer: 0 is the first token.
+        from: u32,
+        /// How many.
+        count: u32,
     },
     /// The answer is paused: its reader has not taken enough of it.
     Paused,

@@ -10,6 +10,7 @@ type Arrows = BTreeMap<String, BTreeSet<String>>;
 const TABLE: &[(&str, &[&str])] = &[
     ("planted", &[]),
     ("room", &[]),
+    ("observe", &["room"]),
     ("wire", &[]),
     ("kv", &[]),
     ("kv-ucx", &["kv", "pypi"]),
@@ -20,7 +21,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("model", &["engine", "pypi"]),
     ("cpu", &["engine"]),
     ("mock", &["engine"]),
-    ("runtime", &["room", "wire", "mesh", "kv", "engine"]),
+    ("runtime", &["room", "observe", "wire", "mesh", "kv", "engine"]),
 ];
 
 /// It chooses and starts all the others.

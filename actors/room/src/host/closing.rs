@@ -2,7 +2,7 @@
 
 use crate::host::{Host, HostCommand, Phase, StayCause, StayPhase, StayTransition, ToOwner};
 use crate::id::Attempt;
-use crate::ledger::{Closed, Hold};
+use crate::ledger::{Closed, Hold, Holds};
 use crate::outcome::AttemptError;
 use crate::time::Time;
 
@@ -71,6 +71,14 @@ impl Host {
         } else if kind == StayPhase::Closing {
             stay.rearm(now + self.spec.limits.proof_retry);
             self.counters.proofs_overdue += 1;
+            self.record(StayTransition {
+                at: now,
+                attempt,
+                from: Some(kind),
+                to: Some(kind),
+                why: StayCause::ProofOverdue,
+                holds: self.ledger.holds(attempt),
+            });
             self.stop_holders(attempt);
         } else {
             self.counters.expired += 1;
@@ -101,6 +109,7 @@ impl Host {
             from: Some(stay.kind()),
             to: None,
             why,
+            holds: Holds::NONE,
         });
         if answer {
             self.tell(attempt, ToOwner::Closed);

@@ -244,6 +244,7 @@ impl Host {
             from,
             to: Some(phase.kind()),
             why,
+            holds: self.ledger.holds(attempt),
         });
     }
 

@@ -25,6 +25,7 @@ impl Host {
                     from: None,
                     to,
                     why: StayCause::Owner,
+                    holds: self.ledger.holds(attempt),
                 });
                 if whole {
                     self.tell(attempt, ToOwner::Reserved { cached_blocks });

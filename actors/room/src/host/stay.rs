@@ -198,6 +198,8 @@ pub struct StayTransition {
     pub to: Option<StayPhase>,
     /// Why.
     pub why: StayCause,
+    /// Who may be touching its blocks then: what a closing stay waits for.
+    pub holds: Holds,
 }
 
 /// Why a stay's phase changed.
@@ -221,6 +223,8 @@ pub enum StayCause {
     Superseded,
     /// It failed here.
     Failed(AttemptError),
+    /// It is closing and stays so: the proof is late, and those who owe it are told to stop again.
+    ProofOverdue,
     /// The last proof came.
     Proven,
 }

@@ -64,6 +64,7 @@ impl Room {
             }),
             Why::Admitted,
         );
+        self.say(now, Happening::Routed(route));
         self.send(now, route.decode, Order::Reserve(self.work()));
     }
 

@@ -1,7 +1,7 @@
 //! What workers say. One table: whose turn it is in which phase, and what its word does.
 
 use crate::command::{Command, Credit, Order};
-use crate::event::{Proof, Why};
+use crate::event::{Happening, Proof, Why};
 use crate::id::{Generation, NodeId};
 use crate::input::{Report, Route};
 use crate::outcome::{AttemptError, Finish, Outcome, Refusal};
@@ -86,6 +86,8 @@ impl Room {
             (Phase::Prefilling(p), Report::Published) if !p.published && !p.route.is_mixed() => {
                 p.published = true;
                 p.deadline = Deadline::after(now, self.limits.prefill_stall);
+                let worker = p.route.prefill;
+                self.say(now, Happening::Published { worker });
                 self.leave_prefill(now);
             }
             (Phase::Pulling(p), Report::Pulled) => {
@@ -107,6 +109,13 @@ impl Room {
             sampled: false,
             published: false,
         };
+        self.say(
+            now,
+            Happening::Granted {
+                worker: route.decode,
+                cached_blocks,
+            },
+        );
         self.enter(now, Phase::Prefilling(phase), Why::Reserved);
         let order = Order::Prefill {
             work: self.work(),
@@ -166,11 +175,21 @@ impl Room {
 
     /// Progress counts only where something new is done, and there is no more of it than there are positions.
     fn progress(&mut self, now: Time, positions: u32) {
-        let positions = positions.min(self.work().positions);
+        let of = self.work().positions;
+        let positions = positions.min(of);
         match &mut self.phase {
             Phase::Prefilling(p) if positions > p.computed => {
                 p.computed = positions;
                 p.deadline = Deadline::after(now, self.limits.prefill_stall);
+                let worker = p.route.prefill;
+                self.say(
+                    now,
+                    Happening::Computed {
+                        worker,
+                        positions,
+                        of,
+                    },
+                );
             }
             _ => self.count_stale(),
         }
@@ -185,7 +204,7 @@ impl Room {
         if !speaks {
             return self.count_stale();
         }
-        match self.deliver(from, count) {
+        match self.deliver(now, from, count) {
             Delivery::Gap => self.fail_attempt(now, worker, AttemptError::Gap),
             Delivery::Nothing => self.count_stale(),
             Delivery::Some => self.delivered_more(now),
@@ -211,7 +230,7 @@ impl Room {
     }
 
     /// Cuts off what was delivered before, and what is beyond the allowed length.
-    fn deliver(&mut self, from: u32, count: u32) -> Delivery {
+    fn deliver(&mut self, now: Time, from: u32, count: u32) -> Delivery {
         let Some(skip) = self.delivered.checked_sub(from) else {
             return Delivery::Gap;
         };
@@ -221,7 +240,15 @@ impl Room {
         if take == 0 {
             return Delivery::Nothing;
         }
+        let place = self.delivered;
         self.delivered += take;
+        self.say(
+            now,
+            Happening::Delivered {
+                from: place,
+                count: take,
+            },
+        );
         self.outbox.command(Command::Deliver { skip, take });
         Delivery::Some
     }
