@@ -41,8 +41,6 @@ pub enum StayWhat {
     },
     /// Tokens were sampled.
     Sampled {
-        /// The place of the first of them in the whole answer.
-        from: u32,
         /// How many.
         count: u32,
     },

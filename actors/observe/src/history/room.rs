@@ -1,6 +1,8 @@
 //! What is kept of one room, at its owner's gateway.
 
-use room::{Generation, Happening, NodeId, Outcome, PhaseKind, Span, Time};
+use std::fmt;
+
+use room::{Generation, Happening, NodeId, Outcome, PhaseKind, Route, Span, Time};
 
 use super::kept::Kept;
 use super::stream::Stream;
@@ -32,6 +34,10 @@ pub struct RoomState {
     pub ended: Option<Time>,
     /// Attempts so far.
     pub attempts: u32,
+    /// The workers of its current or last attempt that got credit.
+    pub route: Option<Route>,
+    /// How long it has waited for credit in all, up to the last time that it got some.
+    pub queued: Span,
     /// Tokens of the prompt that did not have to be computed.
     pub cached_tokens: u32,
     /// Whether a worker was fenced for a lease of it.
@@ -60,6 +66,16 @@ impl RoomState {
 #[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
 pub struct Workers {
     met: [Option<NodeId>; Self::MOST],
+}
+
+impl fmt::Display for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, worker) in self.iter().enumerate() {
+            let between = if place == 0 { "" } else { "," };
+            write!(f, "{between}{worker}")?;
+        }
+        Ok(())
+    }
 }
 
 impl Workers {
@@ -93,6 +109,8 @@ impl RoomHistory {
             outcome: None,
             ended: None,
             attempts: 1,
+            route: None,
+            queued: Span::default(),
             cached_tokens: 0,
             fenced: false,
             workers: Workers::default(),
@@ -154,12 +172,16 @@ impl RoomHistory {
                 if step.to == PhaseKind::Queued {
                     self.state.attempts = self.state.attempts.saturating_add(1);
                 }
+                if step.from == PhaseKind::Queued {
+                    let queued = &mut self.state.queued;
+                    queued.micros = queued.micros.saturating_add(step.lasted.micros);
+                }
                 self.enter(step.to, event.at);
             }
             Happening::LegOpened { worker } => self.state.workers.meet(*worker),
+            Happening::Routed(route) => self.state.route = Some(*route),
             Happening::Fenced { .. } => self.state.fenced = true,
             Happening::AttemptFailed { .. }
-            | Happening::Routed(_)
             | Happening::Granted { .. }
             | Happening::Published { .. }
             | Happening::Paused

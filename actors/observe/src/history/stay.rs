@@ -49,7 +49,7 @@ impl StayHistory {
                 self.kept.chunk(event.clone());
                 return None;
             }
-            StayWhat::Sampled { count, .. } => {
+            StayWhat::Sampled { count } => {
                 let gap = self.stream.batch(event.at, *count);
                 if gap.is_none_or(|gap| gap >= Stream::STALL) {
                     self.kept.chunk(event.clone());
