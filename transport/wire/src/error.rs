@@ -64,6 +64,16 @@ pub enum EncodeError {
         /// Payload bytes allowed.
         limit: u32,
     },
+    /// The version has no such message: its peer is older than it.
+    #[error("{kind}: there is none before version {since}, and version {version} was agreed")]
+    TooNew {
+        /// Of what message.
+        kind: Kind,
+        /// The first version that has it.
+        since: u16,
+        /// The version of the frame.
+        version: u16,
+    },
     /// The archive could not be written.
     #[error("{kind}: {why}")]
     Archive {

@@ -64,6 +64,8 @@ kinds! {
     Goodbye = 22 "goodbye",
     /// Gateway to worker: the answer may go on.
     Allow = 23 "allow",
+    /// Gateway to worker: a room that is over is traced.
+    KeepTrace = 24 "keep_trace",
     /// Worker to gateway: the answer to a digest.
     HeartbeatAck = 32 "heartbeat_ack",
     /// Worker to gateway: granted.
@@ -84,6 +86,17 @@ kinds! {
     Closed = 40 "closed",
     /// Worker to gateway: the worker is leaving.
     Leaving = 41 "leaving",
+}
+
+impl Kind {
+    /// The first version that has it. In older ones there is no such frame.
+    #[must_use]
+    pub fn since(self) -> u16 {
+        match self {
+            Self::KeepTrace => 3,
+            _ => 1,
+        }
+    }
 }
 
 impl fmt::Display for Kind {

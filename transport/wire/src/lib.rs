@@ -31,7 +31,7 @@ pub use token::{Finish, Logprobs, RoomTokens, TokenOut};
 pub use work::{Kept, RoomKey, Sampling, Ticket, TraceContext, Work};
 
 /// The version of the messages that this build speaks best.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// The oldest version that this build still speaks.
 pub const MIN_VERSION: u16 = 2;

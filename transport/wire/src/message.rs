@@ -90,6 +90,10 @@ where
     M: Message + Check + for<'a> rkyv::Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Error>>,
 {
     let kind = message.kind();
+    let since = kind.since();
+    if version < since {
+        return Err(EncodeError::TooNew { kind, since, version });
+    }
     message
         .check()
         .map_err(|invalid| EncodeError::Invalid { kind, invalid })?;
@@ -126,7 +130,9 @@ fn expect(version: u16, header: Header, payload: &[u8], max_bytes: u32) -> Resul
             want: version,
         });
     }
-    let kind = Kind::from_number(header.kind).ok_or(DecodeError::UnknownKind(header.kind))?;
+    let kind = Kind::from_number(header.kind)
+        .filter(|kind| kind.since() <= version)
+        .ok_or(DecodeError::UnknownKind(header.kind))?;
     if header.length > max_bytes {
         let limit = max_bytes;
         return Err(crate::HeaderError::TooLarge {

@@ -77,6 +77,12 @@ pub enum ToWorker {
         /// Why, for people.
         reason: String,
     },
+    /// A room that is over is traced after all: the worker hands over what it remembers of all attempts at it. Not answered, and of no
+    /// consequence where nothing is remembered. Since version 3.
+    KeepTrace {
+        /// Which of the gateway's rooms.
+        seq: u64,
+    },
 }
 
 impl ToWorker {
@@ -89,6 +95,7 @@ impl ToWorker {
         Kind::Close,
         Kind::Goodbye,
         Kind::Allow,
+        Kind::KeepTrace,
     ];
 
     pub(crate) fn kind_of(&self) -> Kind {
@@ -101,6 +108,7 @@ impl ToWorker {
             Self::Close { .. } => Kind::Close,
             Self::Goodbye { .. } => Kind::Goodbye,
             Self::Allow { .. } => Kind::Allow,
+            Self::KeepTrace { .. } => Kind::KeepTrace,
         }
     }
 
@@ -114,7 +122,7 @@ impl ToWorker {
             | Self::Allow { key, .. }
             | Self::Release { key }
             | Self::Close { key } => Some(*key),
-            Self::Heartbeat { .. } | Self::Goodbye { .. } => None,
+            Self::Heartbeat { .. } | Self::Goodbye { .. } | Self::KeepTrace { .. } => None,
         }
     }
 }
@@ -142,7 +150,7 @@ impl Check for ToWorker {
                 some_at_most("pull.first", first.len(), MAX_TOKENS)?;
                 first.check()
             }
-            Self::Allow { .. } | Self::Release { .. } | Self::Close { .. } => Ok(()),
+            Self::Allow { .. } | Self::Release { .. } | Self::Close { .. } | Self::KeepTrace { .. } => Ok(()),
             Self::Goodbye { reason } => text("goodbye.reason", reason, MAX_REASON_BYTES),
         }
     }

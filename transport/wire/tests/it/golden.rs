@@ -1,11 +1,13 @@
-//! The bytes of every message, as committed. Whoever changes one changes the protocol, and must raise the version.
-//! A run with `UPDATE_GOLDEN` set writes them anew.
+//! The bytes of every message, as committed, in a folder for each version. Whoever changes one changes the protocol, and must raise the
+//! version; the bytes of an older one stay as long as it is spoken. A run with `UPDATE_GOLDEN` set writes them anew.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use wire::{HELLO_VERSION, Hello, Kind, Message, Role, ToGateway, VERSION};
+use wire::{
+    EncodeError, HELLO_VERSION, Hello, Kind, MIN_VERSION, Message, Role, ToGateway, ToWorker, VERSION,
+};
 
 use crate::samples;
 
@@ -21,9 +23,9 @@ fn to_hex(bytes: &[u8]) -> String {
 }
 
 /// What the file holds; a run with `UPDATE_GOLDEN` set puts `made` there first.
-fn committed(name: &str, made: &str) -> String {
+fn committed(version: u16, name: &str, made: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
+        .join(format!("tests/golden/{version}"))
         .join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, made).unwrap();
@@ -44,11 +46,11 @@ fn check<M: Message + PartialEq>(version: u16, sample: &M) -> Kind {
     let kind = sample.kind();
     let name = format!("{:02}-{}.hex", kind.number(), kind.name());
     let made = sample.encode(version).unwrap();
-    let committed = committed(&name, &to_hex(made.as_bytes()));
+    let committed = committed(version, &name, &to_hex(made.as_bytes()));
     assert_eq!(
         to_hex(made.as_bytes()),
         committed,
-        "tests/golden/{name} should hold the first of these"
+        "tests/golden/{version}/{name} should hold the first of these"
     );
     let bytes = from_hex(&committed);
     let read = M::decode_frame(version, &bytes).unwrap();
@@ -62,8 +64,12 @@ fn every_message_has_its_committed_bytes() {
     let mut seen = BTreeSet::new();
     seen.insert(check(HELLO_VERSION, &samples::hello()));
     seen.extend(samples::replies().iter().map(|reply| check(HELLO_VERSION, reply)));
-    seen.extend(samples::orders().iter().map(|order| check(VERSION, order)));
-    seen.extend(samples::news().iter().map(|news| check(VERSION, news)));
+    for version in MIN_VERSION..=VERSION {
+        let orders = samples::orders();
+        let known = orders.iter().filter(|order| order.kind().since() <= version);
+        seen.extend(known.map(|order| check(version, order)));
+        seen.extend(samples::news().iter().map(|news| check(version, news)));
+    }
     assert_eq!(
         seen,
         Kind::ALL.iter().copied().collect(),
@@ -71,14 +77,53 @@ fn every_message_has_its_committed_bytes() {
     );
 }
 
+/// A message that its peer's version does not have is neither sent nor taken.
+#[test]
+fn what_is_newer_than_the_version_is_no_message_of_it() {
+    let keep = ToWorker::KeepTrace { seq: 7 };
+    let refused = keep.encode(2).unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            EncodeError::TooNew {
+                since: 3,
+                version: 2,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+    let mut bytes = keep.encode(3).unwrap().as_bytes().to_vec();
+    assert_eq!(ToWorker::decode_frame(3, &bytes).unwrap(), keep);
+    // The same bytes under the older version.
+    let older = ToWorker::Release { key: samples::key() }.encode(2).unwrap();
+    let newer = ToWorker::Release { key: samples::key() }.encode(3).unwrap();
+    for (byte, (old, new)) in bytes
+        .iter_mut()
+        .zip(older.as_bytes().iter().zip(newer.as_bytes()))
+    {
+        if old != new {
+            *byte = *old;
+        }
+    }
+    let refused = ToWorker::decode_frame(2, &bytes).unwrap_err();
+    assert_eq!(refused, wire::DecodeError::UnknownKind(Kind::KeepTrace.number()));
+}
+
 /// A line a variant: its name, and the bytes of the message with it.
 #[test]
 fn every_variant_within_a_message_has_its_committed_bytes() {
+    for version in MIN_VERSION..=VERSION {
+        check_variants(version);
+    }
+}
+
+fn check_variants(version: u16) {
     let mut made = String::new();
     for (name, sample) in samples::variants() {
-        let frame = sample.encode(VERSION).unwrap();
+        let frame = sample.encode(version).unwrap();
         assert_eq!(
-            ToGateway::decode_frame(VERSION, frame.as_bytes()).unwrap(),
+            ToGateway::decode_frame(version, frame.as_bytes()).unwrap(),
             sample
         );
         let hex = to_hex(frame.as_bytes()).replace('\n', "");
@@ -96,9 +141,9 @@ fn every_variant_within_a_message_has_its_committed_bytes() {
         );
         writeln!(made, "{role:?} {}", to_hex(frame.as_bytes()).replace('\n', "")).unwrap();
     }
-    let committed = committed("variants.txt", &made);
+    let committed = committed(version, "variants.txt", &made);
     for (made, committed) in made.lines().zip(committed.lines()) {
-        assert_eq!(made, committed, "tests/golden/variants.txt");
+        assert_eq!(made, committed, "tests/golden/{version}/variants.txt");
     }
     assert_eq!(made.lines().count(), committed.lines().count());
 }

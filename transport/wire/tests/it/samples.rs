@@ -140,6 +140,7 @@ pub(crate) fn orders() -> Vec<ToWorker> {
             key: key(),
             until: 384,
         },
+        ToWorker::KeepTrace { seq: 7 },
     ]
 }
 

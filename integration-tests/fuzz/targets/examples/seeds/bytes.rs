@@ -8,9 +8,15 @@ pub(crate) fn seeds() -> Vec<Seed> {
     [frames(), kv_messages(), operations()].concat()
 }
 
-/// The golden frames of every message, and their payloads.
+/// The golden frames of every message of the hellos' and of the newest version, and their payloads.
 fn frames() -> Vec<Seed> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../transport/wire/tests/golden");
+    [wire::HELLO_VERSION, wire::VERSION].map(frames_of).concat()
+}
+
+fn frames_of(version: u16) -> Vec<Seed> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../transport/wire/tests/golden")
+        .join(version.to_string());
     let mut seeds = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
