@@ -17,6 +17,15 @@ impl TraceId {
         Self(bits.max(1))
     }
 
+    /// That of a request which came with none: of its first room's name, which nobody else has.
+    #[must_use]
+    pub fn of_room(room: RoomId) -> Self {
+        let mut hash = Xxh3::with_seed(SEED);
+        hash.update(&room.gateway.0.to_le_bytes());
+        hash.update(&room.seq.to_le_bytes());
+        Self::new(hash.digest128())
+    }
+
     /// Its bits.
     #[must_use]
     pub fn bits(self) -> u128 {

@@ -247,3 +247,26 @@ pub(crate) fn role_from_wire(role: wire::Role) -> Option<room::Role> {
         wire::Role::Mixed => Some(room::Role::Mixed),
     }
 }
+
+/// What the end of a link was, as the side sees it that was told so.
+pub(crate) fn link_end(why: &mesh::DownReason) -> observe::LinkEnd {
+    use mesh::DownReason;
+    use observe::LinkEnd;
+    match why {
+        DownReason::PeerStopped | DownReason::Stopped | DownReason::Replaced => LinkEnd::InOrder,
+        DownReason::Closed(_) => LinkEnd::Fence,
+        DownReason::PeerClosed(_)
+        | DownReason::Behind { .. }
+        | DownReason::Silent { .. }
+        | DownReason::NotReading { .. }
+        | DownReason::Lost(_)
+        | DownReason::Framing(_) => LinkEnd::Loss,
+    }
+}
+
+/// A length of time as the protocol counts it.
+pub(crate) fn span(length: Duration) -> Span {
+    Span {
+        micros: u64::try_from(length.as_micros()).unwrap_or(u64::MAX),
+    }
+}

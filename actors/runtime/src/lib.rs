@@ -30,9 +30,9 @@ pub use clock::Clock;
 #[cfg(feature = "faults")]
 pub use gateway::Poison;
 pub use gateway::{
-    Answer, Bookkeeping, Counts, GatewayHandle, GatewaySpec, Job, Layout, Peer, Refused, RoomView,
-    WorkerState, attempt_error, labels,
+    Answer, Bookkeeping, Counts, Find, GatewayHandle, GatewaySpec, Job, Layout, Peer, Preparation, Refused,
+    RoomView, WorkerState,
 };
-pub use node::{Node, StartError};
+pub use node::{LocalWorker, Node, StartError};
 pub use pool::BuildWorker;
 pub use worker::{BuildTransfer, StartEngine, WorkerSpec};

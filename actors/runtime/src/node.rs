@@ -3,17 +3,19 @@
 //! A gateway's failure, or a pool that gave up, ends the node, and with it the process: whoever runs the process starts it anew, under
 //! new names, and every peer's lease on it has ended by then.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use observe::{NodeEvent, NodeWhat, Recorder, StayHistory};
 use ractor::concurrency::oneshot;
 use ractor::{Actor, ActorProcessingErr, ActorRef, Message, RpcReplyPort, SupervisionEvent};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tracing::error;
 
 use crate::clock::Clock;
 use crate::gateway::{self, GatewayHandle, GatewayMessage, GatewaySpec};
 use crate::pool::{BUILD_PATIENCE, BuildWorker, Pool, PoolArguments, PoolMessage};
+use crate::worker::StayBoard;
 
 /// How often a draining worker is asked what it has left.
 const DRAIN_POLL: Duration = Duration::from_millis(50);
@@ -26,24 +28,31 @@ const LEAVE_PATIENCE: Duration = Duration::from_secs(6);
 
 struct Root;
 
+/// What the root tells of its end: whoever waits for it, and whoever listens.
+struct Ending {
+    ended: watch::Sender<Option<String>>,
+    recorder: Recorder,
+    clock: Clock,
+}
+
 impl Actor for Root {
     type Msg = ();
-    type State = watch::Sender<Option<String>>;
-    type Arguments = watch::Sender<Option<String>>;
+    type State = Ending;
+    type Arguments = Ending;
 
     async fn pre_start(
         &self,
         _: ActorRef<Self::Msg>,
-        ended: Self::Arguments,
+        ending: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        Ok(ended)
+        Ok(ending)
     }
 
     async fn handle_supervisor_evt(
         &self,
         myself: ActorRef<Self::Msg>,
         event: SupervisionEvent,
-        ended: &mut Self::State,
+        ending: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         let why = match event {
             SupervisionEvent::ActorTerminated(_, _, why) => {
@@ -52,8 +61,13 @@ impl Actor for Root {
             SupervisionEvent::ActorFailed(_, why) => why.to_string(),
             _ => return Ok(()),
         };
-        error!(why, "the node ends");
-        ended.send_replace(Some(why.clone()));
+        ending.recorder.node(&NodeEvent {
+            at: ending.clock.now(),
+            what: NodeWhat::NodeEnds {
+                why: why.as_str().into(),
+            },
+        });
+        ending.ended.send_replace(Some(why.clone()));
         myself.stop(Some(why));
         Ok(())
     }
@@ -63,9 +77,24 @@ impl Actor for Root {
 pub struct Node {
     root: ActorRef<()>,
     clock: Clock,
+    recorder: Recorder,
     ended: watch::Receiver<Option<String>>,
     gateways: Vec<ActorRef<GatewayMessage>>,
     pools: Vec<ActorRef<PoolMessage>>,
+    workers: Vec<(String, Arc<StayBoard>)>,
+}
+
+/// A worker of this node as it sees itself, over all its incarnations.
+#[derive(Clone, Debug)]
+pub struct LocalWorker {
+    /// Its name.
+    pub name: String,
+    /// Messages that wait for its actor.
+    pub mailbox: usize,
+    /// The stays that are there.
+    pub stays: Vec<StayHistory>,
+    /// Those that ended lately, oldest first; bounded.
+    pub ended: Vec<Arc<StayHistory>>,
 }
 
 /// Why a part of the node could not be started.
@@ -74,21 +103,36 @@ pub struct Node {
 pub struct StartError(pub(crate) String);
 
 impl Node {
-    /// An empty node.
+    /// An empty node that tells its log what happens, and nobody else.
     ///
     /// # Errors
     /// If its root actor cannot be started.
     pub async fn start() -> Result<Self, StartError> {
+        Self::start_with(Clock::start(), Recorder::default()).await
+    }
+
+    /// An empty node with this clock, whose events go to this recorder.
+    ///
+    /// # Errors
+    /// If its root actor cannot be started.
+    pub async fn start_with(clock: Clock, recorder: Recorder) -> Result<Self, StartError> {
         let (sender, ended) = watch::channel(None);
-        let (root, _) = Actor::spawn(None, Root, sender)
+        let ending = Ending {
+            ended: sender,
+            recorder: recorder.clone(),
+            clock,
+        };
+        let (root, _) = Actor::spawn(None, Root, ending)
             .await
             .map_err(|why| StartError(why.to_string()))?;
         Ok(Self {
             root,
-            clock: Clock::start(),
+            clock,
+            recorder,
             ended,
             gateways: Vec::new(),
             pools: Vec::new(),
+            workers: Vec::new(),
         })
     }
 
@@ -97,7 +141,8 @@ impl Node {
     /// # Errors
     /// If it cannot listen, or its actors cannot be started.
     pub async fn gateway(&mut self, spec: GatewaySpec) -> Result<GatewayHandle, StartError> {
-        let (handle, gateway) = gateway::start(spec, self.clock, &self.root.get_cell()).await?;
+        let (handle, gateway) =
+            gateway::start(spec, self.clock, self.recorder.clone(), &self.root.get_cell()).await?;
         self.gateways.push(gateway);
         Ok(handle)
     }
@@ -107,9 +152,13 @@ impl Node {
     /// # Errors
     /// If the pool's actor cannot be started.
     pub async fn pool(&mut self, name: String, build: BuildWorker) -> Result<(), StartError> {
+        let board = Arc::<StayBoard>::default();
+        self.workers.push((name.clone(), Arc::clone(&board)));
         let arguments = PoolArguments {
             name,
             clock: self.clock,
+            recorder: self.recorder.clone(),
+            board,
             build,
             patience: BUILD_PATIENCE,
         };
@@ -160,6 +209,18 @@ impl Node {
             Ok(why) => why.clone().unwrap_or_default(),
             Err(_) => "the node's root is gone".to_owned(),
         }
+    }
+
+    /// The workers of this node, as they see themselves.
+    #[must_use]
+    pub fn workers(&self) -> Vec<LocalWorker> {
+        let of = |(name, board): &(String, Arc<StayBoard>)| LocalWorker {
+            name: name.clone(),
+            mailbox: board.mailbox(),
+            stays: board.open(),
+            ended: board.lately_ended(),
+        };
+        self.workers.iter().map(of).collect()
     }
 
     /// The node's clock.

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use observe::{NodeEvent, NodeWhat, Recorder, WorkerEnd};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
-use room::{Restart, Restarts, Span};
+use room::{NodeId, Restart, Restarts, Span};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tracing::{error, warn};
 
 use crate::beside::blocking;
 use crate::clock::Clock;
-use crate::worker::{Worker, WorkerMessage, WorkerSpec};
+use crate::convert;
+use crate::worker::{StayBoard, Worker, WorkerArguments, WorkerMessage, WorkerSpec};
 
 /// Makes a worker anew: its backend, its transfer, its dialer. Runs at start and on every restart, where it may block, and may take as
 /// long as loading a model takes.
@@ -26,7 +27,7 @@ pub(crate) enum PoolMessage {
     /// Start the worker (again).
     Start,
     /// It runs, or could not be built.
-    Built(Result<ActorRef<WorkerMessage>, Unbuilt>),
+    Built(Result<(ActorRef<WorkerMessage>, NodeId), Unbuilt>),
     /// Take no new rooms; answered with how many are left.
     Drain(RpcReplyPort<usize>),
     /// End the links to all gateways, and start no worker any more; answered when that is done.
@@ -45,6 +46,9 @@ pub(crate) enum Unbuilt {
 pub(crate) struct PoolArguments {
     pub(crate) name: String,
     pub(crate) clock: Clock,
+    pub(crate) recorder: Recorder,
+    /// The stays of all incarnations of the worker.
+    pub(crate) board: Arc<StayBoard>,
     pub(crate) build: BuildWorker,
     /// How long a build may take.
     pub(crate) patience: Duration,
@@ -54,6 +58,8 @@ pub(crate) struct PoolArguments {
 pub(crate) struct PoolState {
     name: String,
     clock: Clock,
+    recorder: Recorder,
+    board: Arc<StayBoard>,
     build: BuildWorker,
     patience: Duration,
     restarts: Restarts,
@@ -87,6 +93,8 @@ impl Actor for Pool {
         let PoolArguments {
             name,
             clock,
+            recorder,
+            board,
             build,
             patience,
         } = arguments;
@@ -95,6 +103,8 @@ impl Actor for Pool {
         Ok(PoolState {
             name,
             clock,
+            recorder,
+            board,
             build,
             patience,
             restarts,
@@ -147,14 +157,27 @@ impl Actor for Pool {
 }
 
 /// Builds a worker and starts it beneath its pool. Beside the pool, which is there for whatever else comes in the meantime.
-async fn build(build: BuildWorker, patience: Duration, pool: ActorRef<PoolMessage>) {
+async fn build(
+    build: BuildWorker,
+    (recorder, board): (Recorder, Arc<StayBoard>),
+    patience: Duration,
+    pool: ActorRef<PoolMessage>,
+) {
     let started = async {
         let spec = match blocking(move || build()).await {
             Ok(built) => built?,
             Err(panic) => return Err(format!("it cannot be built: {panic}")),
         };
-        let spawned = Actor::spawn_linked(None, Worker, spec, pool.get_cell()).await;
-        spawned.map(|(worker, _)| worker).map_err(|why| why.to_string())
+        let node = spec.node;
+        let arguments = WorkerArguments {
+            spec,
+            recorder,
+            board,
+        };
+        let spawned = Actor::spawn_linked(None, Worker, arguments, pool.get_cell()).await;
+        spawned
+            .map(|(worker, _)| (worker, node))
+            .map_err(|why| why.to_string())
     };
     let built = match timeout(patience, started).await {
         Ok(started) => started.map_err(Unbuilt::Failed),
@@ -162,7 +185,7 @@ async fn build(build: BuildWorker, patience: Duration, pool: ActorRef<PoolMessag
     };
     let worker = built.as_ref().ok().cloned();
     if pool.cast(PoolMessage::Built(built)).is_err()
-        && let Some(worker) = worker
+        && let Some((worker, _)) = worker
     {
         worker.stop(Some("its pool is gone".to_owned()));
     }
@@ -171,7 +194,8 @@ async fn build(build: BuildWorker, patience: Duration, pool: ActorRef<PoolMessag
 impl PoolState {
     fn start(&mut self, myself: &ActorRef<PoolMessage>) {
         if !self.leaving {
-            let building = build(Arc::clone(&self.build), self.patience, myself.clone());
+            let tells = (self.recorder.clone(), Arc::clone(&self.board));
+            let building = build(Arc::clone(&self.build), tells, self.patience, myself.clone());
             self.building = Some(Building(tokio::spawn(building)));
         }
     }
@@ -179,16 +203,23 @@ impl PoolState {
     fn built(
         &mut self,
         myself: &ActorRef<PoolMessage>,
-        built: Result<ActorRef<WorkerMessage>, Unbuilt>,
+        built: Result<(ActorRef<WorkerMessage>, NodeId), Unbuilt>,
     ) -> Result<(), ActorProcessingErr> {
         self.building = None;
         match built {
-            Ok(worker) if self.leaving => worker.stop(Some("its pool leaves".to_owned())),
-            Ok(worker) => self.worker = Some(worker),
+            Ok((worker, _)) if self.leaving => worker.stop(Some("its pool leaves".to_owned())),
+            Ok((worker, node)) => {
+                self.worker = Some(worker);
+                self.tell(NodeWhat::WorkerStarted {
+                    name: self.name.as_str().into(),
+                    worker: node,
+                });
+            }
             Err(Unbuilt::Failed(why)) => return self.failed(myself, &why),
             Err(Unbuilt::Hangs) => {
                 let waited_s = self.patience.as_secs();
-                error!(worker = self.name, waited_s, "the worker is not built by now");
+                let waited = convert::span(self.patience);
+                self.tell_end("its build hangs", WorkerEnd::Hangs { waited });
                 return Err(format!("{}: not built within {waited_s} s", self.name).into());
             }
         }
@@ -197,26 +228,37 @@ impl PoolState {
 
     fn failed(&mut self, myself: &ActorRef<PoolMessage>, why: &str) -> Result<(), ActorProcessingErr> {
         self.worker = None;
+        self.board.over();
         if self.leaving {
             return Ok(());
         }
         match self.restarts.on_failure(self.clock.now()) {
             Restart::After(pause) => {
-                warn!(
-                    worker = self.name,
-                    why,
-                    pause_ms = pause.as_millis(),
-                    "the worker ended; a new one is started"
-                );
+                self.tell_end(why, WorkerEnd::Restarts { after: pause });
                 // Its task ends with the pause; a pool that is gone by then needs no start.
-                drop(myself.send_after(crate::convert::duration(pause), || PoolMessage::Start));
+                drop(myself.send_after(convert::duration(pause), || PoolMessage::Start));
                 Ok(())
             }
             Restart::GiveUp => {
-                error!(worker = self.name, why, "the worker ends again and again");
+                self.tell_end(why, WorkerEnd::GivenUp);
                 Err(format!("{}: {why}", self.name).into())
             }
         }
+    }
+}
+
+impl PoolState {
+    fn tell(&self, what: NodeWhat) {
+        let at = self.clock.now();
+        self.recorder.node(&NodeEvent { at, what });
+    }
+
+    fn tell_end(&self, why: &str, then: WorkerEnd) {
+        self.tell(NodeWhat::WorkerEnded {
+            name: self.name.as_str().into(),
+            why: why.into(),
+            then,
+        });
     }
 }
 
@@ -249,6 +291,8 @@ mod tests {
         let arguments = PoolArguments {
             name: "w".to_owned(),
             clock: Clock::start(),
+            recorder: observe::Recorder::default(),
+            board: Arc::default(),
             build: Arc::new(build),
             patience: Duration::from_millis(20),
         };

@@ -25,7 +25,33 @@ pub(crate) fn job(prompt: Vec<u32>, max_new: u32) -> Job {
         salt: 0,
         timeout: Duration::from_secs(60),
         trace: None,
+        prepared: crate::Preparation::default(),
     }
+}
+
+/// What is fixed of a room that asks for nothing special.
+pub(crate) fn facts(room: room::RoomId) -> observe::SharedFacts {
+    let now = room::Time::default();
+    Arc::new(observe::Facts {
+        room,
+        first: room,
+        index: 0,
+        of: 1,
+        request_id: "r".into(),
+        trace: observe::Trace::new(observe::TraceId::of_room(room)),
+        model: "mock".into(),
+        prompt_tokens: 1,
+        max_tokens: 1,
+        drawing: observe::Drawing {
+            temperature: 0.0,
+            top_p: 1.0,
+            seed: 0,
+        },
+        priority: room::Priority(0),
+        opened: now,
+        prepared: observe::Prepared::default(),
+        deadline: now,
+    })
 }
 
 /// The incarnation of every gateway here.

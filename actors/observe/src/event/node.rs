@@ -21,8 +21,8 @@ pub enum NodeWhat {
     RequestRefused {
         /// The request's name at the door.
         request_id: Text,
-        /// Its trace.
-        trace: TraceId,
+        /// Its trace, if it came with one.
+        trace: Option<TraceId>,
         /// Why.
         why: RefusedBecause,
     },

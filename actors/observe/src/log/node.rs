@@ -17,7 +17,8 @@ pub(super) fn write(what: &NodeWhat) {
             why,
         } => {
             let (request_id, why) = (&**request_id, labels::refused_because(*why));
-            warn!(target: TARGET, request_id, trace_id = %trace, why, "a request got no room");
+            let trace_id = trace.map(tracing::field::display);
+            warn!(target: TARGET, request_id, trace_id, why, "a request got no room");
         }
         NodeWhat::WorkerLinked {
             worker,

@@ -1,10 +1,11 @@
-//! "Where is my request?": the live view of every room, and of those that ended lately. Made from the rooms' events and getters, so that
-//! it cannot disagree with them; bounded.
+//! "Where is my request?": the live view and the history of every room, and of those that ended lately. Made from the rooms' events and
+//! getters, so that it cannot disagree with them; bounded.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use room::{Event, Happening, LegView, Outcome, PhaseKind, Room, RoomId, Time, WaitsFor};
+use observe::{RoomEvent, RoomHistory, RoomState, RoomWhat, SharedFacts, TraceId};
+use room::{Happening, LegView, Outcome, PhaseKind, Room, RoomId, Span, Time, WaitsFor};
 
 use super::job::Job;
 
@@ -39,7 +40,7 @@ pub struct RoomView {
     pub outcome: Option<Outcome>,
     /// When nothing of it was left.
     pub ended: Option<Time>,
-    /// Id of its trace, if it has one.
+    /// Id of its trace.
     pub trace_id: Option<u128>,
 }
 
@@ -65,18 +66,85 @@ impl RoomView {
     }
 }
 
-/// How many ended rooms are remembered.
+/// How many ended rooms are remembered. A history has at most [`observe::Kept`]'s number of events, of some hundred bytes each: about ten
+/// kilobytes for a room that had many attempts and a long prompt, three for most.
 const REMEMBERED: usize = 1_024;
+
+/// What is said of a room that has ended without an outcome. There is none such; and nobody ends with a panic for it.
+const LOST: Outcome = Outcome::Failed(room::Failure::OwnerLost);
 
 /// Transports told apart. Their names come from workers: what is beyond is counted as [`OTHER`].
 const TRANSPORTS: usize = 16;
 const OTHER: &str = "other";
 
+#[derive(Debug)]
+struct Open {
+    view: RoomView,
+    history: RoomHistory,
+}
+
+#[derive(Debug)]
+struct Past {
+    view: RoomView,
+    history: Arc<RoomHistory>,
+}
+
 #[derive(Debug, Default)]
 struct Rooms {
-    open: BTreeMap<RoomId, RoomView>,
-    ended: VecDeque<RoomView>,
+    open: BTreeMap<RoomId, Open>,
+    ended: VecDeque<Past>,
     counts: Counts,
+}
+
+/// An event, and for new tokens how long after those before them they came.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) event: RoomEvent,
+    pub(crate) gap: Option<Span>,
+}
+
+impl From<RoomEvent> for Recorded {
+    fn from(event: RoomEvent) -> Self {
+        Self { event, gap: None }
+    }
+}
+
+/// What events are told with.
+#[derive(Debug)]
+pub(crate) struct About {
+    pub(crate) facts: SharedFacts,
+    pub(crate) state: RoomState,
+}
+
+impl About {
+    pub(crate) fn of(history: &RoomHistory) -> Self {
+        Self {
+            facts: Arc::clone(history.facts()),
+            state: *history.state(),
+        }
+    }
+}
+
+/// What a room is asked for by.
+#[derive(Clone, Eq, PartialEq, Debug)]
+pub enum Find {
+    /// Its name.
+    Room(RoomId),
+    /// Its request's name at the door, which several may share.
+    Request(String),
+    /// Its trace.
+    Trace(TraceId),
+}
+
+impl Find {
+    fn is(&self, history: &RoomHistory) -> bool {
+        let facts = history.facts();
+        match self {
+            Self::Room(room) => facts.room == *room,
+            Self::Request(id) => *facts.request_id == **id,
+            Self::Trace(trace) => facts.trace.id == *trace,
+        }
+    }
 }
 
 /// What was counted since the start.
@@ -85,7 +153,7 @@ pub struct Counts {
     /// Rooms opened.
     pub opened: u64,
     /// Rooms by outcome, as a label and a reason.
-    pub outcomes: BTreeMap<(&'static str, String), u64>,
+    pub outcomes: BTreeMap<(&'static str, &'static str), u64>,
     /// Attempts that failed and were followed by another.
     pub retries: u64,
     /// Times that an answer was paused for its reader.
@@ -102,6 +170,60 @@ pub struct Counts {
     pub pulled: BTreeMap<String, (u64, u64, u64)>,
 }
 
+impl Counts {
+    fn count(&mut self, what: &RoomWhat) {
+        match what {
+            RoomWhat::Opened(_) => self.opened += 1,
+            RoomWhat::Room(happening) => self.happened(happening),
+            RoomWhat::Moved(moved) => self.moved(&moved.transport, moved.bytes, moved.descriptors),
+            RoomWhat::Buried { .. } => self.buried += 1,
+            RoomWhat::Answered { outcome, .. } => {
+                *self
+                    .outcomes
+                    .entry(observe::labels::outcome(*outcome))
+                    .or_default() += 1;
+            }
+            RoomWhat::Cached { .. }
+            | RoomWhat::NotSent { .. }
+            | RoomWhat::TimerFired { .. }
+            | RoomWhat::OwnerSilent { .. }
+            | RoomWhat::OwnerDied { .. }
+            | RoomWhat::Ended { .. } => {}
+        }
+    }
+
+    fn happened(&mut self, happening: &Happening) {
+        match happening {
+            Happening::AttemptFailed { retried, .. } => self.retries += u64::from(*retried),
+            Happening::Paused => self.pauses += 1,
+            Happening::DrainOverdue { .. } => self.drains_overdue += 1,
+            Happening::Fenced { .. } => self.fences += 1,
+            Happening::Transition(_)
+            | Happening::Routed(_)
+            | Happening::Granted { .. }
+            | Happening::Computed { .. }
+            | Happening::Published { .. }
+            | Happening::Delivered { .. }
+            | Happening::Resumed
+            | Happening::LegOpened { .. }
+            | Happening::LegReturned { .. }
+            | Happening::ToldAgain { .. } => {}
+        }
+    }
+
+    fn moved(&mut self, transport: &str, bytes: u64, descriptors: u32) {
+        let pulled = &mut self.pulled;
+        let known = pulled.contains_key(transport) || pulled.len() < TRANSPORTS;
+        let name = if known { transport } else { OTHER };
+        let total = pulled.entry(name.to_owned()).or_default();
+        let (all, pieces) = (
+            total.0.saturating_add(bytes),
+            total.1.saturating_add(descriptors.into()),
+        );
+        *total = (all, pieces, total.2 + 1);
+    }
+}
+
 /// The board.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
@@ -114,101 +236,121 @@ impl Board {
     }
 
     /// A room was opened.
-    pub(crate) fn opened(&self, view: RoomView) {
+    pub(crate) fn opened(&self, view: RoomView, history: RoomHistory) {
         self.with(|rooms| {
             rooms.counts.opened += 1;
-            rooms.open.insert(view.room, view);
+            rooms.open.insert(view.room, Open { view, history });
         });
     }
 
-    /// Shows a room as it is now.
-    pub(crate) fn show(&self, id: RoomId, room: &Room) {
+    /// Shows a room as it is now, and keeps what has happened to it. None if it is not open.
+    pub(crate) fn show(&self, id: RoomId, room: &Room, events: &mut [Recorded]) -> Option<About> {
         self.with(|rooms| {
-            if let Some(view) = rooms.open.get_mut(&id) {
-                view.generation = room.generation().0;
-                view.phase = room.phase();
-                view.since = room.in_phase_since();
-                view.waits_for = room.waits_for();
-                view.deadline = room.deadline();
-                view.legs = room.legs();
-                view.delivered = view.delivered.max(room.delivered());
-                view.outcome = view.outcome.or(room.outcome());
-                // An heir's room counts anew.
-                let new = room.stale_inputs().saturating_sub(view.stale_inputs);
-                view.stale_inputs = room.stale_inputs();
-                rooms.counts.stale_inputs += new;
+            let Rooms { open, counts, .. } = rooms;
+            let Open { view, history } = open.get_mut(&id)?;
+            view.generation = room.generation().0;
+            view.phase = room.phase();
+            view.since = room.in_phase_since();
+            view.waits_for = room.waits_for();
+            view.deadline = room.deadline();
+            view.legs = room.legs();
+            view.delivered = view.delivered.max(room.delivered());
+            view.outcome = view.outcome.or(room.outcome());
+            // An heir's room counts anew.
+            counts.stale_inputs += room.stale_inputs().saturating_sub(view.stale_inputs);
+            view.stale_inputs = room.stale_inputs();
+            for recorded in events.iter_mut() {
+                counts.count(&recorded.event.what);
+                recorded.gap = history.push(&recorded.event);
             }
-        });
+            (!events.is_empty()).then(|| About::of(history))
+        })
     }
 
-    /// Counts an event.
-    pub(crate) fn happened(&self, event: &Event) {
-        self.with(|rooms| match event.what {
-            Happening::AttemptFailed { retried: true, .. } => rooms.counts.retries += 1,
-            Happening::Paused => rooms.counts.pauses += 1,
-            Happening::DrainOverdue { .. } => rooms.counts.drains_overdue += 1,
-            Happening::Fenced { .. } => rooms.counts.fences += 1,
-            _ => {}
-        });
-    }
-
-    /// Counts an outcome.
-    pub(crate) fn answered(&self, outcome: Outcome) {
-        let key = super::view::labels(outcome);
-        self.with(|rooms| *rooms.counts.outcomes.entry(key).or_default() += 1);
-    }
-
-    /// Counts a room that nobody could drain.
-    pub(crate) fn buried(&self) {
-        self.with(|rooms| rooms.counts.buried += 1);
-    }
-
-    /// Counts a pull.
-    pub(crate) fn pulled(&self, transport: &str, bytes: u64, descriptors: u32) {
+    /// Keeps what happened to a room otherwise than by itself; `what` sees what is known of it. None if it is not open.
+    pub(crate) fn keep(
+        &self,
+        id: RoomId,
+        now: Time,
+        what: impl FnOnce(&RoomHistory) -> RoomWhat,
+    ) -> Option<(RoomEvent, About)> {
         self.with(|rooms| {
-            let pulled = &mut rooms.counts.pulled;
-            let known = pulled.contains_key(transport) || pulled.len() < TRANSPORTS;
-            let name = if known { transport } else { OTHER };
-            let total = pulled.entry(name.to_owned()).or_default();
-            let (all, pieces) = (
-                total.0.saturating_add(bytes),
-                total.1.saturating_add(descriptors.into()),
-            );
-            *total = (all, pieces, total.2 + 1);
-        });
-    }
-
-    /// Nothing of the room is left; `outcome` is shown where none was before.
-    pub(crate) fn ended(&self, id: RoomId, outcome: Option<Outcome>, now: Time) {
-        self.with(|rooms| {
-            let Some(mut view) = rooms.open.remove(&id) else {
-                return;
+            let Rooms { open, counts, .. } = rooms;
+            let history = &mut open.get_mut(&id)?.history;
+            let event = RoomEvent {
+                at: now,
+                room: id,
+                generation: history.state().generation,
+                what: what(history),
             };
+            counts.count(&event.what);
+            history.push(&event);
+            Some((event, About::of(history)))
+        })
+    }
+
+    /// Nothing of the room is left; `outcome` is shown where none was before. None if it is not open.
+    pub(crate) fn ended(
+        &self,
+        id: RoomId,
+        outcome: Option<Outcome>,
+        now: Time,
+    ) -> Option<(RoomEvent, Arc<RoomHistory>)> {
+        self.with(|rooms| {
+            let Open {
+                mut view,
+                mut history,
+            } = rooms.open.remove(&id)?;
             view.phase = PhaseKind::Ended;
             view.outcome = view.outcome.or(outcome);
             view.ended = Some(now);
             view.legs.clear();
             view.waits_for = WaitsFor::Nothing;
+            let event = RoomEvent {
+                at: now,
+                room: id,
+                generation: history.state().generation,
+                what: RoomWhat::Ended {
+                    outcome: view.outcome.unwrap_or(LOST),
+                },
+            };
+            history.push(&event);
+            let history = Arc::new(history);
             if rooms.ended.len() >= REMEMBERED {
                 rooms.ended.pop_front();
             }
-            rooms.ended.push_back(view);
-        });
+            rooms.ended.push_back(Past {
+                view,
+                history: Arc::clone(&history),
+            });
+            Some((event, history))
+        })
     }
 
     /// A room that has not ended.
     pub(crate) fn get(&self, id: RoomId) -> Option<RoomView> {
-        self.with(|rooms| rooms.open.get(&id).cloned())
+        self.with(|rooms| rooms.open.get(&id).map(|open| open.view.clone()))
     }
 
     /// Every room that has not ended.
     pub(crate) fn open(&self) -> Vec<RoomView> {
-        self.with(|rooms| rooms.open.values().cloned().collect())
+        self.with(|rooms| rooms.open.values().map(|open| open.view.clone()).collect())
     }
 
     /// The rooms that ended lately, oldest first.
     pub(crate) fn lately_ended(&self) -> Vec<RoomView> {
-        self.with(|rooms| rooms.ended.iter().cloned().collect())
+        self.with(|rooms| rooms.ended.iter().map(|past| past.view.clone()).collect())
+    }
+
+    /// The rooms that `find` names, open ones last, with their histories.
+    pub(crate) fn find(&self, find: &Find) -> Vec<(RoomView, Arc<RoomHistory>)> {
+        self.with(|rooms| {
+            let ended = rooms.ended.iter().filter(|past| find.is(&past.history));
+            let ended = ended.map(|past| (past.view.clone(), Arc::clone(&past.history)));
+            let open = rooms.open.values().filter(|open| find.is(&open.history));
+            let open = open.map(|open| (open.view.clone(), Arc::new(open.history.clone())));
+            ended.chain(open).collect()
+        })
     }
 
     /// What was counted.
@@ -221,8 +363,8 @@ impl Board {
 mod tests {
     use room::{AbortBy, Generation, Input, Limits, NodeId, Report, Room, RoomId, RoomSpec, Time};
 
-    use super::{Board, OTHER, RoomView, TRANSPORTS};
-    use crate::testing::job;
+    use super::{Board, Counts, OTHER, RoomView, TRANSPORTS};
+    use crate::testing::{facts, job};
 
     #[test]
     fn what_changes_nothing_is_counted_once() {
@@ -240,7 +382,8 @@ mod tests {
         let job = job(vec![5], 1);
         let mut room = Room::new(id, spec, &Limits::default(), now);
         let board = Board::default();
-        board.opened(RoomView::new(&room, &job, now));
+        let history = observe::RoomHistory::new(facts(id));
+        board.opened(RoomView::new(&room, &job, now), history);
         let stray = Input::FromWorker {
             worker: NodeId(7),
             generation: Generation::FIRST,
@@ -248,20 +391,20 @@ mod tests {
         };
         for input in [stray, Input::Abort(AbortBy::ClientGone), stray] {
             room.handle_input(now, input);
-            board.show(id, &room);
-            board.show(id, &room);
+            board.show(id, &room, &mut []);
+            board.show(id, &room, &mut []);
         }
         assert_eq!(board.counts().stale_inputs, 2);
     }
 
     #[test]
     fn a_worker_cannot_make_up_transports_without_end() {
-        let board = Board::default();
+        let mut counts = Counts::default();
         for n in 0..100 {
-            board.pulled(&format!("transport-{n}"), u64::MAX, u32::MAX);
+            counts.moved(&format!("transport-{n}"), u64::MAX, u32::MAX);
         }
-        board.pulled("transport-0", 1, 1);
-        let pulled = board.counts().pulled;
+        counts.moved("transport-0", 1, 1);
+        let pulled = counts.pulled;
         assert_eq!(pulled.len(), TRANSPORTS + 1);
         assert_eq!(pulled[OTHER].2, 100 - TRANSPORTS as u64);
         assert_eq!(pulled["transport-0"], (u64::MAX, u64::from(u32::MAX) + 1, 2));

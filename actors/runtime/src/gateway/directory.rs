@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use observe::{NodeEvent, NodeWhat, Recorder};
 use ractor::ActorRef;
 use room::{NodeId, RoomId};
-use tracing::debug;
 use wire::RoomKey;
 
 use super::request::RequestMessage;
+use crate::clock::Clock;
 
 /// Something for one room.
 #[derive(Debug)]
@@ -80,32 +81,56 @@ impl Inbox {
         std::mem::take(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn push(&self, index: usize, mail: Mail) -> bool {
+    fn push(&self, index: usize, mail: Mail) -> Pushed {
         let waiting = {
             let mut unread = self.mail.lock().unwrap_or_else(PoisonError::into_inner);
             if unread.len() >= INBOX_LIMIT {
-                debug!(
-                    index,
-                    ?mail,
-                    "dropped: the owner of the room does not read its mail"
-                );
-                return false;
+                return Pushed::Full;
             }
             unread.push((index, mail));
             unread.len()
         };
         // A dead actor's mail is its supervisor's business: it adopts the rooms.
-        waiting > 1 || self.actor.cast(RequestMessage::Wake).is_ok()
+        if waiting > 1 || self.actor.cast(RequestMessage::Wake).is_ok() {
+            Pushed::Taken
+        } else {
+            Pushed::Dead
+        }
+    }
+
+    fn unread(&self) -> usize {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
+/// What became of mail.
+#[derive(Copy, Clone, Eq, PartialEq)]
+enum Pushed {
+    /// Its owner gets it.
+    Taken,
+    /// Its owner does not read.
+    Full,
+    /// Its owner is dead.
+    Dead,
+}
+
 /// All rooms of this gateway.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Directory {
     rooms: Mutex<BTreeMap<u64, (Arc<Inbox>, usize)>>,
+    recorder: Recorder,
+    clock: Clock,
 }
 
 impl Directory {
+    pub(crate) fn new(recorder: Recorder, clock: Clock) -> Self {
+        Self {
+            rooms: Mutex::default(),
+            recorder,
+            clock,
+        }
+    }
+
     fn with<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, (Arc<Inbox>, usize)>) -> R) -> R {
         f(&mut self.rooms.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -118,6 +143,15 @@ impl Directory {
     /// Forgets a room.
     pub(crate) fn remove(&self, room: RoomId) {
         self.with(|rooms| rooms.remove(&room.seq));
+    }
+
+    /// Messages that no owner has read yet.
+    pub(crate) fn unread(&self) -> usize {
+        self.with(|rooms| {
+            // A request's rooms share an inbox: it is counted with its first one.
+            let first = rooms.values().filter(|(_, index)| *index == 0);
+            first.map(|(inbox, _)| inbox.unread()).sum()
+        })
     }
 
     /// How many rooms it knows.
@@ -137,6 +171,14 @@ impl Directory {
     /// Delivers; `false` when there is no such room (it ended: late messages change nothing).
     pub(crate) fn deliver(&self, seq: u64, mail: Mail) -> bool {
         let found = self.with(|rooms| rooms.get(&seq).cloned());
-        found.is_some_and(|(inbox, index)| inbox.push(index, mail))
+        let Some((inbox, index)) = found else {
+            return false;
+        };
+        let pushed = inbox.push(index, mail);
+        if pushed == Pushed::Full {
+            let (at, what) = (self.clock.now(), NodeWhat::MailDropped { seq });
+            self.recorder.node(&NodeEvent { at, what });
+        }
+        pushed == Pushed::Taken
     }
 }

@@ -1,15 +1,14 @@
 //! What a request's actor leaves when it dies, and who gets it: an heir, which drains the rooms. Their leases end as those of any other
 //! room; nothing of a job is lost with its actor.
 
+use observe::RoomWhat;
 use ractor::ActorRef;
 use room::{Attempt, Failure, Generation, Inherited, Outcome, RoomId};
-use tracing::error;
 
 use super::placement::PlacementMessage;
 use super::request::Birth;
 use super::shared::RequestId;
 use super::supervisor::{Owner, SupervisorMessage, SupervisorState};
-use super::view;
 
 /// Beyond this many dead owners the workers concerned are fenced instead: that returns their leases too.
 const MAX_DEATHS: u32 = 3;
@@ -32,7 +31,7 @@ impl SupervisorState {
             return;
         }
         for (room, index, inherited) in &left {
-            error!(%room, why, "the room's owner died; its supervisor drains the room");
+            self.died(&[*room], why, owner.deaths);
             self.give_back(*room, inherited.generation);
             if inherited.answered {
                 // It may have died between fixing the outcome and saying it.
@@ -83,24 +82,23 @@ impl SupervisorState {
     fn answer(&self, owner: &Owner, room: RoomId, index: usize, outcome: Outcome) {
         if owner.sink.end(index, outcome) {
             let delivered = self.shared.board.get(room).map_or(0, |view| view.delivered);
-            view::log_outcome(room, outcome, delivered);
-            self.shared.board.answered(outcome);
+            self.shared
+                .happened(room, |_| RoomWhat::Answered { outcome, delivered });
         }
     }
 
     /// The last resort, when heirs die as well: the client is answered, and the workers are fenced, which ends the leases.
     fn bury(&self, request: RequestId, owner: &Owner, left: &[Left]) {
-        let now = self.shared.clock.now();
         for (room, index, inherited) in left {
+            let workers = crate::convert::count(inherited.legs.len());
+            self.shared.happened(*room, |_| RoomWhat::Buried { workers });
             self.answer(owner, *room, *index, inherited.outcome);
             for (worker, _) in &inherited.legs {
                 self.shared
-                    .fabric
                     .fence(*worker, "the owner of a room there dies again and again");
             }
             self.shared.directory.remove(*room);
-            self.shared.board.buried();
-            self.shared.board.ended(*room, Some(inherited.outcome), now);
+            self.shared.ended(*room, Some(inherited.outcome));
         }
         self.shared.watch.disarm(request);
     }

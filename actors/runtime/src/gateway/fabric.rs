@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mesh::{Link, SendError};
 use room::{Attempt, Generation, NodeId, RoomId};
-use tracing::warn;
 use wire::{Kept, RoomKey, ToWorker};
 
 use super::directory::{Directory, Mail, News};
@@ -79,7 +78,10 @@ impl Fabric {
 
     /// Sends a frame about an attempt, opening or closing the leg as the frame says. A worker that is gone, or whose queue is full,
     /// is reported to the room as lost.
-    pub(crate) fn send(&self, to: NodeId, attempt: Attempt, frame: &ToWorker) {
+    ///
+    /// # Errors
+    /// Why the frame cannot be sent, if that lies in the frame; the room is told that nothing is held.
+    pub(crate) fn send(&self, to: NodeId, attempt: Attempt, frame: &ToWorker) -> Result<(), String> {
         let key = convert::room_key(attempt);
         let sent = self.with(|workers| {
             let worker = workers.get_mut(&to)?;
@@ -108,9 +110,9 @@ impl Fabric {
             Some(Ok(())) => {}
             // Nothing was sent, so nothing is held.
             Some(Err((error @ SendError::Invalid(_), _))) => {
-                warn!(room = %attempt, %error, "an order cannot be sent");
                 self.proven(to, key);
                 self.directory.news(to, key, News::NotHeld);
+                return Err(error.to_string());
             }
             // It says so through its own event, which reports all of its rooms. It may be delivering its last frames: it is let be.
             Some(Err((SendError::Down, _))) => {}
@@ -120,6 +122,17 @@ impl Fabric {
                     .deliver(key.seq, Mail::Input(room::Input::WorkerLost { worker: to }));
             }
         }
+        Ok(())
+    }
+
+    /// Asks a worker to keep what it has of a room for its trace. One that does not know how to is not asked.
+    pub(crate) fn keep_trace(&self, worker: NodeId, seq: u64) {
+        self.with(|workers| {
+            if let Some(worker) = workers.get(&worker) {
+                // To one of an older version it cannot be sent; and a trace is no reason to end a link.
+                let _ = worker.link.send(&ToWorker::KeepTrace { seq });
+            }
+        });
     }
 
     /// Queues heartbeat `n` with the digest, behind everything sent so far.

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use observe::{NodeWhat, RefusedBecause, RoomHistory, SpanId, SpanKind, Text, Trace, TraceId};
 use ractor::{ActorRef, RpcReplyPort};
 use room::{AbortBy, NodeId, RoomId, Time, WaitsFor, WorkerView};
 use tokio::time::timeout;
 use wire::Role;
 
-use super::board::{Counts, RoomView};
+use super::board::{Counts, Find, RoomView};
 use super::directory::Mail;
 use super::job::Job;
 use super::peers::{LinkBoard, Peer};
@@ -41,8 +42,20 @@ pub enum Refused {
     },
 }
 
+impl Refused {
+    fn because(&self) -> RefusedBecause {
+        match self {
+            Self::TooManyRequests { .. } => RefusedBecause::TooManyRequests,
+            Self::ShuttingDown => RefusedBecause::ShuttingDown,
+            Self::NotStarted => RefusedBecause::NotStarted,
+            Self::Unavailable { .. } => RefusedBecause::Unavailable,
+        }
+    }
+}
+
 /// A job that was started.
 pub(crate) struct Started {
+    pub(crate) trace: Trace,
     pub(crate) rooms: Vec<RoomId>,
     pub(crate) stream: AnswerStream,
     pub(crate) actor: ActorRef<RequestMessage>,
@@ -50,6 +63,7 @@ pub(crate) struct Started {
 
 /// The answers to a job. Dropping it before they have ended aborts the request.
 pub struct Answer {
+    trace: Trace,
     rooms: Vec<RoomId>,
     stream: AnswerStream,
     actor: ActorRef<RequestMessage>,
@@ -60,6 +74,20 @@ impl Answer {
     #[must_use]
     pub fn rooms(&self) -> &[RoomId] {
         &self.rooms
+    }
+
+    /// The trace that it belongs to.
+    #[must_use]
+    pub fn trace(&self) -> Trace {
+        self.trace
+    }
+
+    /// What a client is told of the trace: the `traceparent` of the request's span. None for a request of no rooms.
+    #[must_use]
+    pub fn traceparent(&self) -> Option<String> {
+        let first = *self.rooms.first()?;
+        let span = SpanId::of_room(self.trace.id, first, SpanKind::Request);
+        Some(self.trace.header(span))
     }
 
     /// The next event; `None` when every answer has ended. Cancel-safe, and bounded by the request's deadline.
@@ -132,15 +160,31 @@ impl GatewayHandle {
     /// # Errors
     /// When the gateway takes no more jobs; nothing was started then.
     pub async fn submit(&self, job: Job) -> Result<Answer, Refused> {
+        let (request_id, trace) = (Text::from(job.request_id.as_str()), job.trace);
+        let answer = self.submitted(job).await;
+        if let Err(why) = &answer {
+            self.shared.node(NodeWhat::RequestRefused {
+                request_id,
+                trace: trace.map(|trace| TraceId::new(trace.trace_id)),
+                why: why.because(),
+            });
+        }
+        answer
+    }
+
+    async fn submitted(&self, job: Job) -> Result<Answer, Refused> {
         let (reply, answer) = ractor::concurrency::oneshot();
         let message = SupervisorMessage::Submit(job, RpcReplyPort::from(reply));
         // A supervisor that is gone takes the gateway with it.
         let gone = Refused::ShuttingDown;
         self.supervisor.cast(message).map_err(|_| gone.clone())?;
         match timeout(SUBMIT_PATIENCE, answer).await {
-            Ok(Ok(started)) => {
-                started.map(|Started { rooms, stream, actor }| Answer { rooms, stream, actor })
-            }
+            Ok(Ok(started)) => started.map(|started| Answer {
+                trace: started.trace,
+                rooms: started.rooms,
+                stream: started.stream,
+                actor: started.actor,
+            }),
             Ok(Err(_)) => Err(gone),
             Err(_) => Err(Refused::Unavailable {
                 waited_ms: u64::try_from(SUBMIT_PATIENCE.as_millis()).unwrap_or(u64::MAX),
@@ -179,6 +223,12 @@ impl GatewayHandle {
     #[must_use]
     pub fn rooms_ended(&self) -> Vec<RoomView> {
         self.shared.board.lately_ended()
+    }
+
+    /// The rooms of that name, open or ended lately, with their histories: the latest last.
+    #[must_use]
+    pub fn find(&self, find: &Find) -> Vec<(RoomView, Arc<RoomHistory>)> {
+        self.shared.board.find(find)
     }
 
     /// Ends a room on an operator's behalf; `false` if there is none of that name. A name that an earlier incarnation of this gateway gave
@@ -230,6 +280,12 @@ impl GatewayHandle {
             (Some(missing), Some(_)) if linked.iter().all(|peer| peer.role == Role::Mixed) => Err(missing),
             (Some(_), Some(missing)) => Err(missing),
         }
+    }
+
+    /// Messages of workers and of the desk that no owner of a room has read yet.
+    #[must_use]
+    pub fn unread_mail(&self) -> usize {
+        self.shared.directory.unread()
     }
 
     /// What was counted since the start.

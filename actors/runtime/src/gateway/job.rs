@@ -26,8 +26,21 @@ pub struct Job {
     pub salt: u64,
     /// Time the whole request may take.
     pub timeout: Duration,
-    /// The trace it belongs to.
+    /// The trace it belongs to, and the span that caused it (0: none). Without one the request gets a trace of its own.
     pub trace: Option<TraceContext>,
+    /// What came before its submission.
+    pub prepared: Preparation,
+}
+
+/// How long the door has had a request before it was submitted.
+#[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
+pub struct Preparation {
+    /// In all, from its first look at it.
+    pub in_all: Duration,
+    /// Of that: making the prompt of the conversation.
+    pub render: Duration,
+    /// Of that, after it: making tokens of the prompt.
+    pub tokenise: Duration,
 }
 
 impl Job {

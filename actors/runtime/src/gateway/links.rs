@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mesh::{DownReason, GatewayLinks, GatewaySide, Link, LinkEvent, LinkId};
-use room::{NodeId, WorkerSpec};
-use tracing::{debug, info, warn};
+use observe::{Moved, NodeWhat, RoomWhat};
+use room::{NodeId, RoomId, WorkerSpec};
 use wire::{Held, Hello, RoomKey, ToGateway, ToWorker, WorkerStats};
 
 use super::directory::News;
@@ -59,12 +59,23 @@ impl Links {
             slots: hello.slots,
         };
         let peer = Peer::new(hello);
-        let (name, role) = (peer.name.clone(), peer.role);
+        let (worker, name) = (node, peer.name.as_str().into());
         if let Err(why) = self.board.admit(link.id(), peer) {
-            warn!(worker = name, %node, why, "a worker came as another did, and does not fit");
+            self.shared.node(NodeWhat::WorkerRefused {
+                worker,
+                name,
+                why: why.as_str().into(),
+            });
             return link.close(why);
         }
-        info!(worker = name, %node, %role, blocks = spec.blocks, "a worker is linked");
+        self.shared.node(NodeWhat::WorkerLinked {
+            worker,
+            name,
+            role,
+            blocks: spec.blocks,
+            block_tokens: spec.block_tokens,
+            slots: spec.slots,
+        });
         self.shared.fabric.up(node, link.clone());
         self.shared.place(PlacementMessage::WorkerUp(node, spec));
     }
@@ -75,11 +86,12 @@ impl Links {
         let Some(Peer { name, node, .. }) = self.board.remove(link) else {
             return;
         };
-        match End::of(why) {
-            End::InOrder => info!(worker = name, %node, %why, "a worker's link has ended"),
-            End::Fence => warn!(worker = name, %node, %why, "a worker is fenced"),
-            End::Loss => warn!(worker = name, %node, %why, "a worker is lost"),
-        }
+        self.shared.node(NodeWhat::WorkerUnlinked {
+            worker: node,
+            name: name.into(),
+            end: convert::link_end(why),
+            why: why.to_string().into(),
+        });
         self.shared.place(PlacementMessage::WorkerDown(node));
         self.shared.fabric.down(node);
     }
@@ -102,8 +114,8 @@ impl Links {
                 micros,
                 transport,
             } => {
-                debug!(worker = %from, seq = key.seq, bytes, descriptors, micros, transport, "pulled");
-                self.shared.board.pulled(&transport, bytes, descriptors);
+                let lasted = room::Span { micros };
+                self.moved(from, key, (bytes, descriptors), lasted, &transport);
                 (key, News::Pulled)
             }
             ToGateway::Failed { key, why } => (key, News::Failed(convert::attempt_error_from_wire(why))),
@@ -113,6 +125,26 @@ impl Links {
             }
         };
         self.news(from, key, news);
+    }
+
+    /// Told of every pull, though its room may not wait for it any more: the bytes were moved.
+    fn moved(&self, by: NodeId, key: RoomKey, size: (u64, u32), lasted: room::Span, transport: &str) {
+        let room = RoomId {
+            gateway: self.shared.fabric.gateway(),
+            seq: key.seq,
+        };
+        self.shared.happened(room, |known| {
+            // A pull has one source, and an attempt one route.
+            let route = known.state().route.filter(|route| route.decode == by);
+            RoomWhat::Moved(Moved {
+                from: route.map_or(by, |route| route.prefill),
+                to: by,
+                bytes: size.0,
+                descriptors: size.1,
+                lasted,
+                transport: transport.into(),
+            })
+        });
     }
 
     fn news(&self, from: NodeId, key: RoomKey, news: News) {
@@ -159,35 +191,13 @@ impl Links {
             peer.stats.draining = true;
             (peer.name.clone(), peer.advert())
         });
-        if let Some((worker, advert)) = left {
-            info!(worker, %node, reason, "a worker is leaving");
+        if let Some((name, advert)) = left {
+            self.shared.node(NodeWhat::WorkerLeaving {
+                worker: node,
+                name: name.into(),
+                why: reason.into(),
+            });
             self.shared.place(PlacementMessage::Advertise(node, advert));
-        }
-    }
-}
-
-/// What the end of a worker's link was.
-#[derive(Copy, Clone, Eq, PartialEq, Debug)]
-enum End {
-    /// One side wanted it.
-    InOrder,
-    /// This gateway cut the worker off.
-    Fence,
-    /// Nobody wanted it.
-    Loss,
-}
-
-impl End {
-    fn of(why: &DownReason) -> Self {
-        match why {
-            DownReason::PeerStopped | DownReason::Stopped | DownReason::Replaced => Self::InOrder,
-            DownReason::Closed(_) => Self::Fence,
-            DownReason::PeerClosed(_)
-            | DownReason::Behind { .. }
-            | DownReason::Silent { .. }
-            | DownReason::NotReading { .. }
-            | DownReason::Lost(_)
-            | DownReason::Framing(_) => Self::Loss,
         }
     }
 }

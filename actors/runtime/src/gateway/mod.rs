@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Shared by all of them, each under its own short lock: the [directory] (who owns which room), the [fabric] (the workers' links and what
-//! each may hold), the [watch] (the timers) and the [board] (what people see).
+//! each may hold), the [watch] (the timers) and the [board] (what people see). What happens is told through [telling].
 
 mod board;
 mod directory;
@@ -20,23 +20,23 @@ mod placement;
 mod request;
 mod shared;
 mod supervisor;
-mod view;
+mod telling;
 mod watch;
 
 use std::sync::Arc;
 
 use mesh::{GatewayNode, Listener};
+use observe::Recorder;
 use quinn::Endpoint;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use room::{DeskLimits, Limits, NodeId, Span};
 
-pub use board::{Counts, RoomView};
+pub use board::{Counts, Find, RoomView};
 pub use handle::{Answer, Bookkeeping, GatewayHandle, Refused, WorkerState};
-pub use job::Job;
+pub use job::{Job, Preparation};
 pub use peers::{Layout, Peer};
 #[cfg(feature = "faults")]
 pub use request::Poison;
-pub use view::{attempt_error, labels};
 
 use crate::clock::Clock;
 use crate::node::StartError;
@@ -142,9 +142,10 @@ impl Actor for Gateway {
 pub(crate) async fn start(
     spec: GatewaySpec,
     clock: Clock,
+    recorder: Recorder,
     root: &ActorCell,
 ) -> Result<(GatewayHandle, ActorRef<GatewayMessage>), StartError> {
-    let directory = Arc::new(Directory::default());
+    let directory = Arc::new(Directory::new(recorder.clone(), clock));
     let fabric = Arc::new(Fabric::new(spec.node, Arc::clone(&directory)));
     let desk = Arc::new(DeskBoard::default());
     let arguments = PlacementArguments {
@@ -161,6 +162,8 @@ pub(crate) async fn start(
         fabric,
         watch: Watch::new(spec.actor_grace),
         board: Arc::default(),
+        recorder,
+        model: spec.model.as_str().into(),
         placement: placement.clone(),
         #[cfg(feature = "faults")]
         doom: request::Doom::default(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use observe::{Recorder, Text};
 use ractor::ActorRef;
 use room::{AbortBy, Input, Limits};
 use tracing::debug;
@@ -25,6 +26,9 @@ pub(crate) struct Shared {
     pub(crate) fabric: Arc<Fabric>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) board: Arc<Board>,
+    pub(crate) recorder: Recorder,
+    /// The model that is served.
+    pub(crate) model: Text,
     pub(crate) placement: ActorRef<PlacementMessage>,
     /// What a test has in store for heirs.
     #[cfg(feature = "faults")]

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use observe::{Drawing, Facts, Prepared, RoomWhat, SpanId, SpanKind, Trace, TraceId};
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
-use room::{Alarm, Failure, Outcome, Priority, Room, RoomId, RoomSpec, Span};
-use tracing::{error, info, warn};
+use room::{Alarm, Failure, Outcome, Priority, Room, RoomId, RoomSpec, Span, Time};
 
 use super::board::RoomView;
 use super::handle::{Refused, Started};
@@ -121,7 +121,11 @@ impl Actor for Supervisor {
 }
 
 impl SupervisorState {
-    async fn submit(&mut self, myself: &ActorRef<SupervisorMessage>, job: Job) -> Result<Started, Refused> {
+    async fn submit(
+        &mut self,
+        myself: &ActorRef<SupervisorMessage>,
+        mut job: Job,
+    ) -> Result<Started, Refused> {
         if self.closed {
             return Err(Refused::ShuttingDown);
         }
@@ -134,21 +138,25 @@ impl SupervisorState {
         let spec = RoomSpec {
             positions: convert::count(job.prompt.len()),
             max_new: job.max_new,
-            deadline: now
-                + Span {
-                    micros: u64::try_from(job.timeout.as_micros()).unwrap_or(u64::MAX),
-                },
+            deadline: now + convert::span(job.timeout),
             priority: Priority(job.priority),
         };
+        let first = RoomId {
+            gateway: self.shared.fabric.gateway(),
+            seq: self.next_room,
+        };
+        let trace = self.trace(&mut job, first);
         let mut rooms = Vec::new();
-        for _ in 0..job.n {
+        for index in 0..job.n {
             let id = RoomId {
-                gateway: self.shared.fabric.gateway(),
                 seq: self.next_room,
+                ..first
             };
             self.next_room += u64::from(!planted!(SiblingsShareRoom));
             let room = Room::new(id, spec, &self.shared.limits, now);
-            self.shared.board.opened(RoomView::new(&room, &job, now));
+            let facts = facts(&job, &room, (first, index), trace, &self.shared.model, now);
+            self.shared
+                .opened(RoomView::new(&room, &job, now), Arc::new(facts));
             rooms.push((id, room));
         }
         self.next_room += u64::from(planted!(SiblingsShareRoom));
@@ -174,6 +182,7 @@ impl SupervisorState {
             Some(actor) => {
                 slot.fill(actor.clone());
                 Ok(Started {
+                    trace,
                     rooms: ids.into_iter().map(|(id, _)| id).collect(),
                     stream,
                     actor,
@@ -183,8 +192,10 @@ impl SupervisorState {
                 let lost = Outcome::Failed(Failure::OwnerLost);
                 for (id, _) in ids {
                     self.shared.directory.remove(id);
-                    self.shared.board.answered(lost);
-                    self.shared.board.ended(id, Some(lost), now);
+                    let (outcome, delivered) = (lost, 0);
+                    self.shared
+                        .happened(id, |_| RoomWhat::Answered { outcome, delivered });
+                    self.shared.ended(id, Some(lost));
                 }
                 Err(Refused::NotStarted)
             }
@@ -202,6 +213,7 @@ impl SupervisorState {
         deaths: u32,
     ) -> Option<ActorRef<RequestMessage>> {
         let mandate = Mandate::default();
+        let named: Vec<RoomId> = rooms.iter().map(|(room, _)| *room).collect();
         let arguments = RequestArguments {
             id: request,
             shared: Arc::clone(&self.shared),
@@ -225,7 +237,7 @@ impl SupervisorState {
                 Some(actor)
             }
             Err(why) => {
-                error!(%why, "a request's actor cannot be started");
+                self.died(&named, &format!("its owner cannot be started: {why}"), deaths);
                 self.shared.watch.disarm(request);
                 None
             }
@@ -236,7 +248,9 @@ impl SupervisorState {
     fn ask(&self, request: RequestId) {
         if let Some(owner) = self.open.get(&request) {
             for (room, _) in &owner.rooms {
-                info!(%room, "timeout: a deadline of the room has passed");
+                self.shared.happened(*room, |known| RoomWhat::TimerFired {
+                    phase: known.state().phase,
+                });
             }
             // A dead actor is reported by its supervision event.
             let _ = owner.actor.cast(RequestMessage::Timeout);
@@ -253,7 +267,9 @@ impl SupervisorState {
             return;
         };
         for (room, _) in &owner.rooms {
-            warn!(%room, "timeout: the room's owner does not answer and is killed");
+            self.shared.happened(*room, |known| RoomWhat::OwnerSilent {
+                phase: known.state().phase,
+            });
         }
         self.by_actor.remove(&owner.actor.get_id());
         owner.mandate.revoke();
@@ -269,6 +285,71 @@ impl SupervisorState {
             return;
         };
         self.inherit(myself, request, owner, why).await;
+    }
+}
+
+impl SupervisorState {
+    /// The trace of the request whose first room this is: the client's, or one of its own. Workers are told the request's span.
+    fn trace(&self, job: &mut Job, first: RoomId) -> Trace {
+        let given = job.trace.map(|given| Trace {
+            id: TraceId::new(given.trace_id),
+            parent: Some(given.span_id).filter(|id| *id != 0).map(SpanId::new),
+            flags: given.flags,
+        });
+        let trace = given.unwrap_or_else(|| Trace::new(TraceId::of_room(first)));
+        let trace = self.shared.recorder.sampling().head(trace);
+        job.trace = Some(wire::TraceContext {
+            trace_id: trace.id.bits(),
+            span_id: SpanId::of_room(trace.id, first, SpanKind::Request).bits(),
+            flags: trace.flags,
+        });
+        trace
+    }
+
+    /// The owner of these rooms is dead.
+    pub(super) fn died(&self, rooms: &[RoomId], why: &str, deaths: u32) {
+        for room in rooms {
+            self.shared.happened(*room, |known| RoomWhat::OwnerDied {
+                phase: known.state().phase,
+                why: why.into(),
+                deaths,
+            });
+        }
+    }
+}
+
+fn facts(
+    job: &Job,
+    room: &Room,
+    (first, index): (RoomId, u32),
+    trace: Trace,
+    model: &observe::Text,
+    now: Time,
+) -> Facts {
+    let spec = room.spec();
+    Facts {
+        room: room.id(),
+        first,
+        index,
+        of: job.n,
+        request_id: job.request_id.as_str().into(),
+        trace,
+        model: Arc::clone(model),
+        prompt_tokens: spec.positions,
+        max_tokens: spec.max_new,
+        drawing: Drawing {
+            temperature: job.sampling.temperature,
+            top_p: job.sampling.top_p,
+            seed: job.sampling.seed.wrapping_add(u64::from(index)),
+        },
+        priority: spec.priority,
+        opened: now,
+        prepared: Prepared {
+            in_all: convert::span(job.prepared.in_all),
+            render: convert::span(job.prepared.render),
+            tokenise: convert::span(job.prepared.tokenise),
+        },
+        deadline: spec.deadline,
     }
 }
 

@@ -25,6 +25,10 @@ pub(crate) struct Content {
     pub(crate) pull: Option<kv::ReadStats>,
     /// When the pull began.
     pub(crate) pull_began: Option<room::Time>,
+    /// Whether a token was sampled here, or elsewhere before: the prompt is computed.
+    pub(crate) has_sampled: bool,
+    /// When its request ends, on this worker's clock.
+    pub(crate) deadline: room::Time,
 }
 
 /// All attempts' content.
@@ -37,7 +41,7 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// Keeps what came with the frame that opens a stay. Content that is there already stays: the frame is a repetition.
-    pub(crate) fn open(&mut self, attempt: Attempt, work: Work) {
+    pub(crate) fn open(&mut self, attempt: Attempt, work: Work, deadline: room::Time) {
         if self.by_attempt.contains_key(&attempt) {
             return;
         }
@@ -52,6 +56,8 @@ impl Contents {
             untold: Vec::new(),
             pull: None,
             pull_began: None,
+            has_sampled: false,
+            deadline,
         };
         self.by_attempt.insert(attempt, content);
     }

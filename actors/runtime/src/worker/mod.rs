@@ -4,25 +4,31 @@
 //! each becomes one input of the host, and what the host decides is carried out before the next message is looked at. An engine or a
 //! transfer that goes down takes this incarnation of the worker with it: the [`pool`](crate::pool) starts a new one, under a new name.
 
+mod board;
 mod content;
 mod outbox;
 mod perform;
 mod start;
 mod state;
+mod telling;
 mod transfer;
+
+use std::sync::Arc;
 
 use engine::EngineEvent;
 use kv::KvEvent;
 use mesh::{Link, LinkId};
+use observe::{NodeWhat, Recorder};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use room::{HostInput, NodeId};
-use tracing::info;
 use wire::{ToGateway, ToWorker};
 
+pub(crate) use board::StayBoard;
 pub use start::{BuildTransfer, StartEngine, WorkerSpec};
 use state::State;
 
 use crate::beside::blocking;
+use crate::convert::{count, link_end};
 
 /// What a worker's actor is told.
 pub(crate) enum WorkerMessage {
@@ -51,18 +57,25 @@ pub(crate) enum WorkerMessage {
 /// The worker's actor.
 pub(crate) struct Worker;
 
+/// What it is started with.
+pub(crate) struct WorkerArguments {
+    pub(crate) spec: WorkerSpec,
+    pub(crate) recorder: Recorder,
+    pub(crate) board: Arc<StayBoard>,
+}
+
 impl Actor for Worker {
     type Msg = WorkerMessage;
     type State = State;
-    type Arguments = WorkerSpec;
+    type Arguments = WorkerArguments;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Self::Msg>,
-        spec: WorkerSpec,
+        arguments: WorkerArguments,
     ) -> Result<State, ActorProcessingErr> {
         // Off the runtime: a transfer may take its time to open. How long in all, the pool bounds.
-        blocking(move || start::start(&myself, spec)).await?
+        blocking(move || start::start(&myself, arguments)).await?
     }
 
     async fn handle(
@@ -71,6 +84,7 @@ impl Actor for Worker {
         message: Self::Msg,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
+        state.board.taken();
         match message {
             WorkerMessage::LinkUp { gateway, link } => {
                 // A link that replaces another ends what the older one had.
@@ -79,7 +93,11 @@ impl Actor for Worker {
                 if state.host.is_draining() {
                     state.outbox.send(gateway, &leaving());
                 }
-                info!(worker = state.name, %gateway, gateways = state.outbox.gateways(), "linked with a gateway");
+                state.tell_node(NodeWhat::GatewayLinked {
+                    name: Arc::clone(&state.name),
+                    gateway,
+                    gateways: count(state.outbox.gateways()),
+                });
             }
             WorkerMessage::LinkDown { link, why } => {
                 // The end of a link that was replaced is no news: its leases ended then.
@@ -88,7 +106,13 @@ impl Actor for Worker {
                 }
                 let gateway = NodeId(link.epoch);
                 state.feed(HostInput::GatewayLost { gateway });
-                info!(worker = state.name, %gateway, %why, gateways = state.outbox.gateways(), "a gateway's link is over");
+                state.tell_node(NodeWhat::GatewayUnlinked {
+                    name: Arc::clone(&state.name),
+                    gateway,
+                    gateways: count(state.outbox.gateways()),
+                    end: link_end(&why),
+                    why: why.to_string().into(),
+                });
             }
             WorkerMessage::Frame {
                 link,

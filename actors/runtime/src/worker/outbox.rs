@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use mesh::{Link, LinkId, SendError};
+use observe::{NodeEvent, NodeWhat, Recorder};
 use room::NodeId;
-use tracing::warn;
 use wire::{RoomTokens, ToGateway};
+
+use crate::clock::Clock;
 
 struct Peer {
     link: Link<ToGateway>,
@@ -14,12 +16,25 @@ struct Peer {
 }
 
 /// The links of a worker, by gateway incarnation, with the tokens not yet sent.
-#[derive(Default)]
 pub(crate) struct Outbox {
     peers: BTreeMap<NodeId, Peer>,
+    says: Says,
+}
+
+/// Tells of frames that cannot be sent.
+struct Says {
+    recorder: Recorder,
+    clock: Clock,
 }
 
 impl Outbox {
+    pub(crate) fn new(recorder: Recorder, clock: Clock) -> Self {
+        Self {
+            peers: BTreeMap::new(),
+            says: Says { recorder, clock },
+        }
+    }
+
     /// A link that is there already is ended: a gateway has one.
     pub(crate) fn up(&mut self, gateway: NodeId, link: Link<ToGateway>) {
         let tokens = Vec::new();
@@ -57,38 +72,46 @@ impl Outbox {
     /// Sends a frame, behind the tokens gathered so far. Without a link it is dropped: the gateway has drawn its own conclusion.
     pub(crate) fn send(&mut self, gateway: NodeId, frame: &ToGateway) {
         if let Some(peer) = self.peers.get_mut(&gateway) {
-            peer.flush();
-            peer.send(frame);
+            peer.flush(&self.says);
+            peer.send(frame, &self.says);
         }
     }
 
     /// Sends a frame to every gateway.
     pub(crate) fn send_all(&mut self, frame: &ToGateway) {
         for peer in self.peers.values_mut() {
-            peer.flush();
-            peer.send(frame);
+            peer.flush(&self.says);
+            peer.send(frame, &self.says);
         }
     }
 
     /// Sends all gathered tokens.
     pub(crate) fn flush(&mut self) {
-        self.peers.values_mut().for_each(Peer::flush);
+        for peer in self.peers.values_mut() {
+            peer.flush(&self.says);
+        }
     }
 }
 
 impl Peer {
-    fn flush(&mut self) {
+    fn flush(&mut self, says: &Says) {
         if !self.tokens.is_empty() {
             let batch = std::mem::take(&mut self.tokens);
-            self.send(&ToGateway::Tokens { batch });
+            self.send(&ToGateway::Tokens { batch }, says);
         }
     }
 
     /// A full queue means a gateway that does not read: the link is ended, so that both sides draw the same conclusion.
-    fn send(&self, frame: &ToGateway) {
+    fn send(&self, frame: &ToGateway, says: &Says) {
         match self.link.send(frame) {
             Ok(()) | Err(SendError::Down) => {}
-            Err(error @ SendError::Invalid(_)) => warn!(%error, "a frame cannot be sent"),
+            Err(error @ SendError::Invalid(_)) => {
+                let gateway = NodeId(self.link.id().epoch);
+                let why = error.to_string().into();
+                let what = NodeWhat::FrameNotSent { gateway, why };
+                let at = says.clock.now();
+                says.recorder.node(&NodeEvent { at, what });
+            }
             Err(error @ SendError::Full { .. }) => self.link.close(error.to_string()),
         }
     }

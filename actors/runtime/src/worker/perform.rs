@@ -1,8 +1,8 @@
 //! Carries out what the [`Host`](room::Host) decides: tells gateways, commands the engine, moves KV.
 
 use kv::{Offer, Read, ReadId};
+use observe::StayWhat;
 use room::{Attempt, BlockId, EngineInput, HostCommand, HostInput, NodeId, ToOwner, TransferInput};
-use tracing::{debug, warn};
 use wire::{Ticket, ToGateway};
 
 use super::state::State;
@@ -18,14 +18,18 @@ impl State {
 
     /// Carries out commands until there are none, forgets the content that no stay has, and sets the alarm.
     pub(super) fn settle(&mut self) {
-        while let Some(command) = self.host.poll_command() {
+        loop {
+            // The steps first: what is told by carrying out a command comes after that which led to it.
+            while let Some(step) = self.host.poll_transition() {
+                self.tell_step(step);
+            }
+            let Some(command) = self.host.poll_command() else {
+                break;
+            };
             if let Some(answer) = self.perform(command) {
                 let now = self.clock.now();
                 self.host.handle_input(now, answer);
             }
-        }
-        while let Some(transition) = self.host.poll_transition() {
-            debug!(worker = self.name, room = %transition.attempt, from = ?transition.from, to = ?transition.to, why = ?transition.why, "stay");
         }
         // Not by the transitions: of these some may be lost.
         if self.contents.len() > self.host.stays().count() {
@@ -36,11 +40,7 @@ impl State {
             self.host.stays().count(),
             "each stay has its content"
         );
-        let counted = self.host.counters();
-        if counted != self.counted {
-            debug!(worker = self.name, ?counted, "what the host counts");
-            self.counted = counted;
-        }
+        self.tell_counters();
         self.outbox.flush();
         self.alarm.set(self.host.poll_timeout());
     }
@@ -64,6 +64,7 @@ impl State {
                 until,
             } => {
                 self.tell_cached(attempt, computed);
+                self.tell_stay(attempt, StayWhat::PromptStarted { cached: computed });
                 let spec = self
                     .contents
                     .get(attempt)
@@ -123,7 +124,8 @@ impl State {
     ) -> Option<HostInput> {
         let key = self.contents.get(attempt)?.key;
         if let Err(error) = self.engine.send(command(key)) {
-            warn!(room = %attempt, %error, "the engine takes no command");
+            let why = error.to_string().into();
+            self.tell_stay(attempt, StayWhat::NotCommanded { why });
         }
         None
     }
@@ -153,10 +155,16 @@ impl State {
                     blocks: u32::try_from(blocks.len()).unwrap_or(u32::MAX),
                     positions: u32::try_from(content.work.tokens.len()).unwrap_or(u32::MAX),
                 });
+                let blocks = convert::count(blocks.len());
+                self.tell_stay(attempt, StayWhat::Offered { blocks });
                 TransferInput::Offered
             }
             (offered, _) => {
-                warn!(room = %attempt, error = ?offered.err(), "blocks cannot be offered");
+                let why = offered
+                    .err()
+                    .map_or_else(|| "nothing is known of it".to_owned(), |error| error.to_string())
+                    .into();
+                self.tell_stay(attempt, StayWhat::NotOffered { why });
                 TransferInput::Withdrawn
             }
         };
@@ -183,10 +191,19 @@ impl State {
         match self.transfer.read(read) {
             Ok(()) => {
                 self.reads.insert(id, attempt);
+                let (blocks, cached_blocks) = (convert::count(into.len()), from);
+                self.tell_stay(
+                    attempt,
+                    StayWhat::ReadStarted {
+                        blocks,
+                        cached_blocks,
+                    },
+                );
                 None
             }
             Err(error) => {
-                warn!(room = %attempt, %error, "a read cannot be started");
+                let (why, lasted) = (error.to_string().into(), room::Span::default());
+                self.tell_stay(attempt, StayWhat::ReadFailed { why, lasted });
                 Some(read_failed(attempt))
             }
         }
@@ -214,10 +231,13 @@ impl State {
                 return self.outbox.tokens(gateway, tokens);
             }
             ToOwner::Reserved { cached_blocks } => ToGateway::Reserved { key, cached_blocks },
-            ToOwner::Refused(why) => ToGateway::Refused {
-                key,
-                why: convert::refusal_to_wire(why),
-            },
+            ToOwner::Refused(why) => {
+                self.tell_stay(attempt, StayWhat::Refused(why));
+                ToGateway::Refused {
+                    key,
+                    why: convert::refusal_to_wire(why),
+                }
+            }
             ToOwner::Progress { positions } => ToGateway::Progress { key, positions },
             ToOwner::Published => match self
                 .contents

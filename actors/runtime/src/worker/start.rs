@@ -10,11 +10,12 @@ use ractor::{ActorProcessingErr, ActorRef};
 use room::{Host, HostCounters, HostLimits, HostSpec, NodeId};
 use wire::{Hello, Role};
 
-use super::WorkerMessage;
+use super::board::StayBoard;
 use super::content::Contents;
 use super::outbox::Outbox;
 use super::state::State;
 use super::transfer::LastOf;
+use super::{WorkerArguments, WorkerMessage};
 use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::convert::count;
@@ -66,7 +67,14 @@ pub struct WorkerSpec {
 }
 
 /// Brings the links' events into the worker's mailbox.
-struct Inward(ActorRef<WorkerMessage>);
+struct Inward(Mailbox);
+
+/// The worker's mailbox, which knows how full it is.
+#[derive(Clone)]
+struct Mailbox {
+    worker: ActorRef<WorkerMessage>,
+    board: Arc<StayBoard>,
+}
 
 impl WorkerLinks for Inward {
     fn event(&self, event: LinkEvent<WorkerSide>) {
@@ -78,25 +86,40 @@ impl WorkerLinks for Inward {
             LinkEvent::Frame { link, frame, unread } => WorkerMessage::Frame { link, frame, unread },
             LinkEvent::Down { link, why } => WorkerMessage::LinkDown { link, why },
         };
-        tell(&self.0, message);
+        self.0.tell(message);
     }
 }
 
-/// An actor that is gone has taken its links, its engine and its transfer along.
-fn tell(worker: &ActorRef<WorkerMessage>, message: WorkerMessage) {
-    let _ = worker.cast(message);
+impl Mailbox {
+    /// An actor that is gone has taken its links, its engine and its transfer along.
+    fn tell(&self, message: WorkerMessage) {
+        self.board.posted();
+        let _ = self.worker.cast(message);
+    }
 }
 
 /// Starts everything and gives the actor's state. May block while the transfer opens. To be called within a runtime.
-pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Result<State, ActorProcessingErr> {
+pub(super) fn start(
+    myself: &ActorRef<WorkerMessage>,
+    arguments: WorkerArguments,
+) -> Result<State, ActorProcessingErr> {
+    let WorkerArguments {
+        spec,
+        recorder,
+        board,
+    } = arguments;
+    let mailbox = Mailbox {
+        worker: myself.clone(),
+        board: Arc::clone(&board),
+    };
     let model = spec.backend.spec().clone();
     let pool = spec.backend.pool();
     let shape = pool.shape();
-    let worker = myself.clone();
-    let kv_events = Arc::new(move |event| tell(&worker, WorkerMessage::Kv(event)));
+    let worker = mailbox.clone();
+    let kv_events = Arc::new(move |event| worker.tell(WorkerMessage::Kv(event)));
     let transfer = (spec.transfer)(Arc::clone(&pool), kv_events)?;
-    let worker = myself.clone();
-    let engine_events = Arc::new(move |event| tell(&worker, WorkerMessage::Engine(event)));
+    let worker = mailbox.clone();
+    let engine_events = Arc::new(move |event| worker.tell(WorkerMessage::Engine(event)));
     let engine = EngineConfig {
         max_sequences: spec.engine.max_sequences.max(spec.slots),
         command_queue: spec
@@ -129,11 +152,11 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
         numerics: spec.numerics,
         faults: mesh::FAULTS,
     };
-    let links = Arc::new(Inward(myself.clone()));
+    let links = Arc::new(Inward(mailbox.clone()));
     let dialer = Dialer::start(spec.endpoint, spec.client, spec.gateways, hello, links, spec.mesh);
-    let worker = myself.clone();
     Ok(State {
-        name: spec.name,
+        name: spec.name.into(),
+        node: spec.node,
         clock: spec.clock,
         host,
         contents: Contents::default(),
@@ -143,9 +166,11 @@ pub(super) fn start(myself: &ActorRef<WorkerMessage>, spec: WorkerSpec) -> Resul
         transfer,
         reads: BTreeMap::new(),
         next_read: 1,
-        outbox: Outbox::default(),
+        outbox: Outbox::new(recorder.clone(), spec.clock),
         counted: HostCounters::default(),
-        alarm: Alarm::spawn(spec.clock, move || tell(&worker, WorkerMessage::Deadline)),
+        alarm: Alarm::spawn(spec.clock, move || mailbox.tell(WorkerMessage::Deadline)),
         dialer: Some(dialer),
+        recorder,
+        board,
     })
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use engine::{EngineEvent, EngineHandle, StepReport, TokenEvent};
 use kv::{KvEvent, KvTransfer, ReadId};
 use mesh::Dialer;
-use room::{Attempt, EngineInput, FromOwner, Host, HostCounters, HostInput, NodeId, TransferInput};
-use tracing::{debug, error, info, warn};
+use observe::{NodeWhat, Recorder, StayWhat, Text};
+use room::{Attempt, EngineInput, FromOwner, Host, HostCounters, HostInput, NodeId, Span, TransferInput};
 use wire::{ToWorker, TokenOut, WorkerStats};
 
+use super::board::StayBoard;
 use super::content::Contents;
 use super::outbox::Outbox;
 use super::transfer::LastOf;
@@ -19,8 +20,11 @@ use crate::convert;
 
 /// Everything the worker's actor owns.
 pub(crate) struct State {
-    pub(super) name: String,
+    pub(super) name: Text,
+    pub(super) node: NodeId,
     pub(super) clock: Clock,
+    pub(super) recorder: Recorder,
+    pub(super) board: Arc<StayBoard>,
     pub(super) host: Host,
     pub(super) contents: Contents,
     /// Ends with its handle, after the step it is in; nobody waits for that.
@@ -31,7 +35,7 @@ pub(crate) struct State {
     pub(super) reads: BTreeMap<ReadId, Attempt>,
     pub(super) next_read: u64,
     pub(super) outbox: Outbox,
-    /// What the host has counted, as last logged.
+    /// What the host has counted, as last told.
     pub(super) counted: HostCounters,
     pub(super) alarm: Alarm,
     /// Dropped with the state: the links end, and every gateway fences this worker. None once it has left them in order.
@@ -76,10 +80,15 @@ impl State {
             ToWorker::Release { key } => self.owner(convert::attempt(gateway, key), FromOwner::Release),
             ToWorker::Close { key } => self.owner(convert::attempt(gateway, key), FromOwner::Close),
             ToWorker::Goodbye { reason } => {
-                info!(worker = self.name, %gateway, reason, "a gateway is leaving");
+                self.tell_node(NodeWhat::GatewayLeaving {
+                    name: Arc::clone(&self.name),
+                    gateway,
+                    why: reason.into(),
+                });
                 // Its link is about to end; nobody waits for that.
                 self.feed(HostInput::GatewayLost { gateway });
             }
+            ToWorker::KeepTrace { seq } => self.keep_trace(gateway, seq),
         }
     }
 
@@ -98,7 +107,7 @@ impl State {
         let spec = self.host.spec();
         let sizes = convert::work_to_host(&work, spec.block_tokens, until, self.clock.now(), deadline_ms);
         // If no stay comes of it, it goes as that of a stay that ends does.
-        self.contents.open(attempt, work);
+        self.contents.open(attempt, work, sizes.deadline);
         self.owner(attempt, message(sizes));
     }
 
@@ -109,6 +118,7 @@ impl State {
         {
             content.ticket = Some(ticket);
             content.sampled_elsewhere = first;
+            content.has_sampled = true;
         }
         self.owner(attempt, FromOwner::Pull { sampled });
     }
@@ -119,11 +129,14 @@ impl State {
             EngineEvent::Step(report) => self.step(report),
             EngineEvent::Stopped { key } => self.engine_stopped(key),
             EngineEvent::Refused { key, why } => {
-                debug!(worker = self.name, ?key, %why, "the engine refused a sequence");
+                self.engine_failed(key, &why);
                 self.engine_stopped(key);
             }
             EngineEvent::Down { why } => {
-                error!(worker = self.name, %why, "the engine is down");
+                self.tell_node(NodeWhat::EngineDown {
+                    name: Arc::clone(&self.name),
+                    why: why.to_string().into(),
+                });
                 self.feed(HostInput::EngineDown);
                 return Err(why);
             }
@@ -143,22 +156,54 @@ impl State {
     /// One step: first who has left without a token, then how far each sequence is, then what was sampled, then who needs room. Told to the
     /// gateways as one frame each.
     fn step(&mut self, report: StepReport) {
+        if report.batch > 0 {
+            self.tell_node(NodeWhat::Step {
+                worker: self.node,
+                batch: report.batch,
+                tokens: report.step_tokens,
+                lasted: Span {
+                    micros: report.micros,
+                },
+            });
+        }
         for (key, why) in report.failed {
-            if let Some(attempt) = self.contents.attempt(key) {
-                warn!(worker = self.name, room = %attempt, %why, "a sequence has no next token");
-            }
+            self.engine_failed(key, &why);
             self.engine_input(key, EngineInput::NoToken);
         }
         for (key, positions) in report.computed {
+            self.computed(key, positions);
             self.engine_input(key, EngineInput::Computed { positions });
         }
         for token in report.tokens {
             self.sampled(token);
         }
         for (key, n) in report.wants {
+            if let Some(attempt) = self.contents.attempt(key) {
+                self.tell_stay(attempt, StayWhat::WantsBlocks { blocks: n });
+            }
             self.engine_input(key, EngineInput::NeedBlocks { n });
         }
         self.settle();
+    }
+
+    fn engine_failed(&self, key: engine::SequenceKey, why: &dyn std::fmt::Display) {
+        if let Some(attempt) = self.contents.attempt(key) {
+            let why = why.to_string().into();
+            self.tell_stay(attempt, StayWhat::EngineFailed { why });
+        }
+    }
+
+    /// A chunk of a prompt is told of; what is computed of an answer is not.
+    fn computed(&self, key: engine::SequenceKey, positions: u32) {
+        let content = self
+            .contents
+            .attempt(key)
+            .and_then(|attempt| Some((attempt, self.contents.get(attempt)?)));
+        if let Some((attempt, content)) = content
+            && !content.has_sampled
+        {
+            self.tell_stay(attempt, StayWhat::Computed { positions });
+        }
     }
 
     fn engine_input(&mut self, key: engine::SequenceKey, event: EngineInput) {
@@ -175,40 +220,47 @@ impl State {
         let Some(attempt) = self.contents.attempt(event.key) else {
             return;
         };
-        if let Some(content) = self.contents.get_mut(attempt)
-            && !is_end
-        {
-            content
-                .untold
-                .push(convert::token_out(event.token, event.logprobs));
+        if let Some(content) = self.contents.get_mut(attempt) {
+            content.has_sampled = true;
+            if !is_end {
+                content
+                    .untold
+                    .push(convert::token_out(event.token, event.logprobs));
+            }
         }
         let count = u32::from(!is_end);
+        if !is_end {
+            self.tell_stay(attempt, StayWhat::Sampled { count });
+        }
         self.engine_input(event.key, EngineInput::Sampled { count, finish });
     }
 
     /// An event of the transfer's. `Err` when the transfer is gone: the worker cannot go on as this incarnation.
     pub(super) fn kv_event(&mut self, event: KvEvent) -> Result<(), String> {
         let (attempt, event) = match event {
-            KvEvent::Withdrawn { key } => (convert::attempt_of_transfer(key), TransferInput::Withdrawn),
+            KvEvent::Withdrawn { key } => {
+                let attempt = convert::attempt_of_transfer(key);
+                self.tell_stay(attempt, StayWhat::Withdrawn);
+                (attempt, TransferInput::Withdrawn)
+            }
             KvEvent::ReadEnded { id, result } => {
                 let Some(attempt) = self.reads.remove(&id) else {
                     return Ok(());
                 };
                 let ok = result.is_ok();
-                match result {
-                    Ok(stats) => {
-                        if let Some(content) = self.contents.get_mut(attempt) {
-                            content.pull = Some(stats);
-                        }
-                    }
-                    Err(error) => {
-                        info!(worker = self.name, room = %attempt, %error, "a pull ended without the KV");
-                    }
+                let began = self.contents.get(attempt).and_then(|content| content.pull_began);
+                let lasted = began.map_or_else(Span::default, |began| self.clock.now() - began);
+                self.tell_stay(attempt, read_ended(&result, lasted));
+                if let (Ok(stats), Some(content)) = (result, self.contents.get_mut(attempt)) {
+                    content.pull = Some(stats);
                 }
                 (attempt, TransferInput::ReadEnded { ok })
             }
             KvEvent::Down { why } => {
-                error!(worker = self.name, %why, "the KV transfer is down");
+                self.tell_node(NodeWhat::TransferDown {
+                    name: Arc::clone(&self.name),
+                    why: why.to_string().into(),
+                });
                 return Err(format!("its KV transfer is down: {why}"));
             }
         };
@@ -219,6 +271,8 @@ impl State {
     /// Takes no new rooms from now on. Its gateways hear so at once, and send none.
     pub(super) fn drain(&mut self) {
         if !self.host.is_draining() {
+            let name = Arc::clone(&self.name);
+            self.tell_node(NodeWhat::Draining { name });
             self.feed(HostInput::Drain);
             self.outbox.send_all(&super::leaving());
         }
@@ -241,7 +295,10 @@ impl State {
         if now - *self.step_overdue.get_or_insert(now) < limit {
             return Ok(());
         }
-        error!(worker = self.name, ?lasts, "the engine hangs in a step");
+        self.tell_node(NodeWhat::EngineHangs {
+            name: Arc::clone(&self.name),
+            lasts: convert::span(lasts),
+        });
         Err(format!("its engine hangs in a step of {} ms", lasts.as_millis()))
     }
 
@@ -263,5 +320,20 @@ impl State {
             kv_bytes_out: totals.bytes_out,
             kv_transport: totals.transport.to_owned(),
         }
+    }
+}
+
+fn read_ended(result: &Result<kv::ReadStats, kv::ReadError>, lasted: Span) -> StayWhat {
+    match result {
+        Ok(stats) => StayWhat::ReadDone {
+            bytes: stats.bytes,
+            descriptors: stats.descriptors,
+            transport: stats.transport.into(),
+            lasted,
+        },
+        Err(error) => StayWhat::ReadFailed {
+            why: error.to_string().into(),
+            lasted,
+        },
     }
 }

@@ -8,8 +8,11 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use room::{Attempt, DeskLimits, Generation, Limits, NodeId, RoomId, Span};
 use wire::{HeaderError, Hello, RoomKey, ToGateway, ToWorker, WorkerStats};
 
-use super::{End, Links};
+use observe::LinkEnd;
+
+use super::Links;
 use crate::clock::Clock;
+use crate::convert::link_end;
 use crate::gateway::directory::{Directory, Inbox, Mail, News};
 use crate::gateway::fabric::Fabric;
 use crate::gateway::placement::{DeskBoard, Placement, PlacementArguments};
@@ -44,7 +47,7 @@ impl Actor for Owner {
 /// A gateway's links with nothing behind them.
 async fn unlinked() -> Links {
     let clock = Clock::start();
-    let directory = Arc::<Directory>::default();
+    let directory = Arc::new(Directory::new(observe::Recorder::default(), clock));
     let arguments = PlacementArguments {
         clock,
         limits: DeskLimits::default(),
@@ -59,6 +62,8 @@ async fn unlinked() -> Links {
         directory,
         watch: Watch::new(Span::from_millis(1_000)),
         board: Arc::default(),
+        recorder: observe::Recorder::default(),
+        model: "mock".into(),
         placement,
         #[cfg(feature = "faults")]
         doom: crate::gateway::request::Doom::default(),
@@ -89,7 +94,7 @@ impl Links {
             until: 9,
             deadline_ms: 1,
         };
-        self.shared.fabric.send(worker, attempt, &reserve);
+        self.shared.fabric.send(worker, attempt, &reserve).unwrap();
     }
 }
 
@@ -179,20 +184,20 @@ fn only_a_cut_is_called_a_fence() {
     let (silence, lease, stalled) = (ms(2), ms(1), ms(1));
     let reason = String::new;
     for (why, end) in [
-        (DownReason::Stopped, End::InOrder),
-        (DownReason::PeerStopped, End::InOrder),
-        (DownReason::Replaced, End::InOrder),
-        (DownReason::PeerClosed(reason()), End::Loss),
-        (DownReason::Closed(reason()), End::Fence),
-        (DownReason::Silent { silence, lease }, End::Loss),
-        (DownReason::NotReading { stalled }, End::Loss),
-        (DownReason::Behind { lease }, End::Loss),
-        (DownReason::Lost(reason()), End::Loss),
+        (DownReason::Stopped, LinkEnd::InOrder),
+        (DownReason::PeerStopped, LinkEnd::InOrder),
+        (DownReason::Replaced, LinkEnd::InOrder),
+        (DownReason::PeerClosed(reason()), LinkEnd::Loss),
+        (DownReason::Closed(reason()), LinkEnd::Fence),
+        (DownReason::Silent { silence, lease }, LinkEnd::Loss),
+        (DownReason::NotReading { stalled }, LinkEnd::Loss),
+        (DownReason::Behind { lease }, LinkEnd::Loss),
+        (DownReason::Lost(reason()), LinkEnd::Loss),
         (
             DownReason::Framing(HeaderError::TooLarge { bytes: 2, limit: 1 }),
-            End::Loss,
+            LinkEnd::Loss,
         ),
     ] {
-        assert_eq!(End::of(&why), end, "{why}");
+        assert_eq!(link_end(&why), end, "{why}");
     }
 }

@@ -10,15 +10,15 @@ mod slot;
 
 use std::sync::Arc;
 
+use observe::{RoomEvent, RoomWhat};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use room::{AbortBy, AttemptError, Command, Generation, Inherited, Input, Outcome, Report, Room, RoomId};
-use tracing::warn;
 
+use super::board::Recorded;
 use super::directory::{Inbox, Mail};
 use super::job::Job;
 use super::placement::PlacementMessage;
 use super::shared::{RequestId, Shared};
-use super::view;
 use crate::answer::AnswerSink;
 pub(crate) use mandate::Mandate;
 #[cfg(feature = "faults")]
@@ -73,6 +73,8 @@ pub(crate) struct RequestState {
     slots: Vec<Open>,
     sink: AnswerSink,
     mandate: Mandate,
+    /// What a room has said and was not told yet; empty between two messages.
+    said: Vec<Recorded>,
 }
 
 /// A room that has not ended.
@@ -136,6 +138,7 @@ impl Actor for Request {
             slots,
             sink,
             mandate,
+            said: Vec::new(),
         })
     }
 
@@ -189,6 +192,8 @@ impl RequestState {
                     let reports = slot.reports(from, generation, frame.news);
                     if let (None, Some(tokens)) = (knew, slot.found()) {
                         self.sink.found(index, tokens);
+                        let cached = RoomWhat::Cached { worker: from, tokens };
+                        self.shared.happened(self.slots[at].id, |_| cached);
                     }
                     for report in reports {
                         self.feed(
@@ -248,23 +253,29 @@ impl RequestState {
         }
     }
 
-    /// Shows where a room has come to, and carries out everything that it commands. Shown first: whoever inherits the room must know
-    /// of everything that may have been done.
+    /// Shows where a room has come to and tells what it says, then carries out what it commands, until there is nothing more. Shown first:
+    /// whoever inherits the room must know of everything that may have been done.
     fn settle(&mut self, at: usize) {
-        if self.mandate.is_revoked() {
-            return;
-        }
-        let open = &mut self.slots[at];
-        self.shared.board.show(open.id, &open.slot.room);
-        while let Some(command) = self.slots[at].slot.room.poll_command() {
+        loop {
             if self.mandate.is_revoked() {
                 return;
             }
-            self.perform(at, command);
-        }
-        while let Some(event) = self.slots[at].slot.room.poll_event() {
-            view::log(&event);
-            self.shared.board.happened(&event);
+            let Open { id, slot, .. } = &mut self.slots[at];
+            while let Some(event) = slot.room.poll_event() {
+                self.said.push(told(event).into());
+            }
+            self.shared.show(*id, &slot.room, &mut self.said);
+            let mut performed = false;
+            while let Some(command) = self.slots[at].slot.room.poll_command() {
+                if self.mandate.is_revoked() {
+                    return;
+                }
+                performed = true;
+                self.perform(at, command);
+            }
+            if !performed {
+                return;
+            }
         }
     }
 
@@ -286,9 +297,15 @@ impl RequestState {
                 });
             }
             Command::Send { to, attempt, order } => match slot.frame(attempt, order, shared.clock.now()) {
-                Some(frame) => shared.fabric.send(to, attempt, &frame),
+                Some(frame) => {
+                    if let Err(why) = shared.fabric.send(to, attempt, &frame) {
+                        let why = why.into();
+                        shared.happened(*id, |_| RoomWhat::NotSent { worker: to, why });
+                    }
+                }
                 None => {
-                    warn!(room = %id, %to, ?order, "an order without its content");
+                    let why = format!("its content is missing: {order:?}").into();
+                    shared.happened(*id, |_| RoomWhat::NotSent { worker: to, why });
                     let report = Report::Failed(AttemptError::PullFailed);
                     let generation = attempt.generation;
                     let input = Input::FromWorker {
@@ -297,11 +314,10 @@ impl RequestState {
                         report,
                     };
                     slot.room.handle_input(shared.clock.now(), input);
-                    shared.board.show(*id, &slot.room);
                 }
             },
             Command::Deliver { skip, take } => self.sink.tokens(*index, slot.deliver(skip, take)),
-            Command::Fence { worker } => shared.fabric.fence(worker, "it did not prove a lease returned"),
+            Command::Fence { worker } => shared.fence(worker, "it did not prove a lease returned"),
             Command::Answer(outcome) => self.answer(at, outcome),
             Command::End => shared.directory.remove(*id),
         }
@@ -311,8 +327,9 @@ impl RequestState {
     fn answer(&mut self, at: usize, outcome: Outcome) {
         let Open { id, index, slot } = &self.slots[at];
         if self.sink.end(*index, outcome) {
-            view::log_outcome(*id, outcome, slot.delivered());
-            self.shared.board.answered(outcome);
+            let delivered = slot.delivered();
+            let answered = RoomWhat::Answered { outcome, delivered };
+            self.shared.happened(*id, |_| answered);
         }
         if !matches!(outcome, Outcome::Completed(_) | Outcome::Aborted(_)) && self.slots.len() > 1 {
             for sibling in self.slots.iter().filter(|open| open.id != *id) {
@@ -332,8 +349,7 @@ impl RequestState {
         self.slots.retain(|open| {
             let ended = open.slot.room.phase() == room::PhaseKind::Ended;
             if ended {
-                let outcome = open.slot.room.outcome();
-                shared.board.ended(open.id, outcome, shared.clock.now());
+                shared.ended(open.id, open.slot.room.outcome());
             }
             !ended
         });
@@ -349,5 +365,15 @@ impl RequestState {
                 myself.stop(None);
             }
         }
+    }
+}
+
+/// A room's own event, as it is told.
+fn told(event: room::Event) -> RoomEvent {
+    RoomEvent {
+        at: event.at,
+        room: event.room,
+        generation: event.generation,
+        what: RoomWhat::Room(event.what),
     }
 }

@@ -12,7 +12,7 @@ async fn the_end_of_a_replaced_link_is_not_that_of_its_successor() {
     let [older, newer] = linked.at_workers.as_slice() else {
         panic!("two links");
     };
-    let mut outbox = Outbox::default();
+    let mut outbox = Outbox::new(observe::Recorder::default(), crate::clock::Clock::start());
     outbox.up(gateway, older.clone());
     assert!(outbox.is_current(older.id()));
     outbox.up(gateway, newer.clone());

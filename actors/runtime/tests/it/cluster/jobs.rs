@@ -20,6 +20,7 @@ pub(crate) fn job(seed: u32, prompt: u32, max_new: u32) -> Job {
         salt: 0,
         timeout: PATIENCE * 2,
         trace: None,
+        prepared: runtime::Preparation::default(),
     }
 }
 
