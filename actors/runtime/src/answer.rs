@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use room::{Failure, Outcome};
+use room::{Failure, Outcome, PhaseKind};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::TokenOut;
@@ -46,6 +46,10 @@ struct State {
 #[derive(Clone, Debug, Default)]
 struct Passed {
     ended: bool,
+    /// Its reader gave up by itself, and nobody has told of that.
+    given_up: bool,
+    /// Where it was then.
+    ended_in: Option<PhaseKind>,
     /// Tokens that the reader was given.
     given: u32,
     /// Of those, what it was given before its last call for more.
@@ -113,10 +117,15 @@ impl Shared {
     fn abandon(&self) {
         let rooms = self.with(|state| state.passed.len());
         for index in 0..rooms {
-            self.end(index, Outcome::Failed(Failure::OwnerLost));
+            if self.end(index, LOST) {
+                self.with(|state| state.passed[index].given_up = true);
+            }
         }
     }
 }
+
+/// What a reader is told that gives up.
+const LOST: Outcome = Outcome::Failed(Failure::OwnerLost);
 
 /// The writing end; cheap to clone. With the last clone every room that has not ended fails: nobody is left who could end it.
 #[derive(Clone, Debug)]
@@ -221,9 +230,22 @@ impl AnswerSink {
             .with(|state| state.passed.get(index).map_or(0, |room| room.read))
     }
 
-    /// Ends room `index`. The first outcome wins; returns whether this one did.
-    pub(crate) fn end(&self, index: usize, outcome: Outcome) -> bool {
-        self.0.0.end(index, outcome)
+    /// Ends room `index`, which was in this phase. The first outcome wins. Returns the one that won, if nobody has told of it yet: this one,
+    /// or the one that a reader gave itself.
+    pub(crate) fn end(&self, index: usize, outcome: Outcome, ended_in: Option<PhaseKind>) -> Option<Outcome> {
+        let shared = &self.0.0;
+        shared.with(|state| {
+            if let Some(room) = state.passed.get_mut(index).filter(|room| !room.ended) {
+                room.ended_in = ended_in;
+            }
+        });
+        if shared.end(index, outcome) {
+            return Some(outcome);
+        }
+        shared.with(|state| {
+            let room = state.passed.get_mut(index)?;
+            std::mem::take(&mut room.given_up).then_some(LOST)
+        })
     }
 }
 
@@ -259,6 +281,12 @@ impl AnswerStream {
     pub(crate) fn cached_tokens(&self, index: usize) -> u32 {
         self.shared
             .with(|state| state.passed.get(index).map_or(0, |room| room.cached))
+    }
+
+    /// The phase that room `index` was in when its outcome was fixed, once that is known.
+    pub(crate) fn ended_in(&self, index: usize) -> Option<PhaseKind> {
+        self.shared
+            .with(|state| state.passed.get(index).and_then(|room| room.ended_in))
     }
 
     /// `Some(Some(event))`, `Some(None)` at the end, `None` when there is nothing yet.
@@ -351,10 +379,10 @@ mod tests {
             sink.tokens(0, tokens(&[1]));
             sink.tokens(1, tokens(&[7]));
             sink.tokens(0, tokens(&[2, 3]));
-            assert!(sink.end(0, WHOLE));
-            assert!(!sink.end(0, LOST));
+            assert_eq!(sink.end(0, WHOLE, None), Some(WHOLE));
+            assert_eq!(sink.end(0, LOST, None), None);
             sink.tokens(0, tokens(&[4]));
-            assert!(sink.end(1, LOST));
+            assert_eq!(sink.end(1, LOST, None), Some(LOST));
             Some(sink)
         };
         let seen = [
@@ -372,7 +400,7 @@ mod tests {
             let other = sink.clone();
             drop(sink);
             other.tokens(1, tokens(&[7]));
-            other.end(0, WHOLE);
+            other.end(0, WHOLE, None);
             None
         };
         check(LONG, write, &[more(1, &[7]), ended(0, WHOLE), ended(1, LOST)], 0).await;
@@ -429,7 +457,7 @@ mod tests {
     #[tokio::test]
     async fn a_reader_that_leaves_early_aborts() {
         let write = |sink: AnswerSink| {
-            sink.end(0, WHOLE);
+            sink.end(0, WHOLE, None);
             Some(sink)
         };
         check(LONG, write, &[ended(0, WHOLE)], 1).await;

@@ -24,7 +24,6 @@ mod ready;
 mod rooms;
 mod signals;
 mod text;
-mod trace;
 
 use std::process::ExitCode;
 

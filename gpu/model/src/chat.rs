@@ -25,12 +25,24 @@ pub enum ChatError {
     Tokenizer(#[from] TokenizerError),
 }
 
+/// A conversation as the template wrote it. What was said is shielded in it.
+#[derive(Debug)]
+pub struct Rendered(String);
+
 impl Model {
     /// The tokens of a conversation, up to where the assistant's next message begins.
     ///
     /// # Errors
     /// When there is no template, it refuses the conversation or fails, or its output cannot be encoded.
     pub fn encode_chat(&self, messages: &[ChatMessage]) -> Result<Vec<Token>, ChatError> {
+        self.encode_rendered(&self.render_chat(messages)?)
+    }
+
+    /// The first half of [`Model::encode_chat`]: through the template.
+    ///
+    /// # Errors
+    /// When there is no template, or it refuses the conversation or fails.
+    pub fn render_chat(&self, messages: &[ChatMessage]) -> Result<Rendered, ChatError> {
         let template = self.template().ok_or(ChatError::NoTemplate)?;
         let tokenizer = self.tokenizer();
         let shielded: Vec<_> = messages
@@ -40,7 +52,14 @@ impl Model {
                 content: tokenizer.shield(&message.content),
             })
             .collect();
-        let rendered = template.render(&shielded, true)?;
-        Ok(tokenizer.encode_shielded(&rendered)?)
+        Ok(Rendered(template.render(&shielded, true)?))
+    }
+
+    /// The second half of [`Model::encode_chat`]: through the tokenizer.
+    ///
+    /// # Errors
+    /// When the text cannot be encoded.
+    pub fn encode_rendered(&self, rendered: &Rendered) -> Result<Vec<Token>, ChatError> {
+        Ok(self.tokenizer().encode_shielded(&rendered.0)?)
     }
 }

@@ -15,7 +15,7 @@ mod template;
 mod tokenizer;
 mod weights;
 
-pub use chat::ChatError;
+pub use chat::{ChatError, Rendered};
 pub use config::{Config, ConfigError};
 pub use fetch::{FetchError, FetchOptions, ModelSource, Progress, default_cache_dir, fetch};
 pub use gguf::{Gguf, GgufError, TensorInfo, Value};

@@ -302,6 +302,7 @@ pub(crate) fn request(plan: &Plan, number: u64, random: &mut Random) -> (Job, Ma
         salt: u64::from(random.random_bool(0.1)),
         timeout: Duration::from_secs(seconds),
         trace: None,
+        prepared: runtime::Preparation::default(),
     };
     let mut soon = |most_ms: u64| Duration::from_millis(random.random_range(0..most_ms));
     let after = soon(2_000);

@@ -332,6 +332,14 @@ impl Board {
         self.with(|rooms| rooms.open.get(&id).map(|open| open.view.clone()))
     }
 
+    /// The phase in which a room's outcome was fixed; for one that is live, where it is.
+    pub(crate) fn ended_in(&self, id: RoomId) -> Option<PhaseKind> {
+        self.with(|rooms| {
+            let state = rooms.open.get(&id)?.history.state();
+            Some(state.ended_in.unwrap_or(state.phase))
+        })
+    }
+
     /// Every room that has not ended.
     pub(crate) fn open(&self) -> Vec<RoomView> {
         self.with(|rooms| rooms.open.values().map(|open| open.view.clone()).collect())

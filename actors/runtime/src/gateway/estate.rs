@@ -80,11 +80,8 @@ impl SupervisorState {
     }
 
     fn answer(&self, owner: &Owner, room: RoomId, index: usize, outcome: Outcome) {
-        if owner.sink.end(index, outcome) {
-            let delivered = self.shared.board.get(room).map_or(0, |view| view.delivered);
-            self.shared
-                .happened(room, |_| RoomWhat::Answered { outcome, delivered });
-        }
+        let delivered = self.shared.board.get(room).map_or(0, |view| view.delivered);
+        self.shared.answer(room, (&owner.sink, index), outcome, delivered);
     }
 
     /// The last resort, when heirs die as well: the client is answered, and the workers are fenced, which ends the leases.

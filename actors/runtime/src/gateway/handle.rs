@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use observe::{NodeWhat, RefusedBecause, RoomHistory, SpanId, SpanKind, Text, Trace, TraceId};
 use ractor::{ActorRef, RpcReplyPort};
-use room::{AbortBy, NodeId, RoomId, Time, WaitsFor, WorkerView};
+use room::{AbortBy, NodeId, PhaseKind, RoomId, Time, WaitsFor, WorkerView};
 use tokio::time::timeout;
 use wire::Role;
 
@@ -100,6 +100,12 @@ impl Answer {
     #[must_use]
     pub fn cached_tokens(&self, index: usize) -> u32 {
         self.stream.cached_tokens(index)
+    }
+
+    /// The phase that answer `index` was in when its outcome was fixed. Known when its end has come, unless its owner was lost.
+    #[must_use]
+    pub fn ended_in(&self, index: usize) -> Option<PhaseKind> {
+        self.stream.ended_in(index)
     }
 
     /// Answer `index` is whole: a stop string of the client's was found in it.

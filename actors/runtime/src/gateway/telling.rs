@@ -6,6 +6,7 @@ use room::{NodeId, Outcome, Room, RoomId};
 
 use super::board::{About, Recorded, RoomView};
 use super::shared::Shared;
+use crate::answer::AnswerSink;
 
 impl Shared {
     /// A room is opened.
@@ -32,6 +33,14 @@ impl Shared {
     pub(crate) fn happened(&self, id: RoomId, what: impl FnOnce(&RoomHistory) -> RoomWhat) {
         if let Some((event, about)) = self.board.keep(id, self.clock.now(), what) {
             self.tell(&event.into(), &about);
+        }
+    }
+
+    /// Answers the client, if nobody has, and tells of it.
+    pub(crate) fn answer(&self, id: RoomId, answer: (&AnswerSink, usize), outcome: Outcome, delivered: u32) {
+        let (sink, index) = answer;
+        if let Some(outcome) = sink.end(index, outcome, self.board.ended_in(id)) {
+            self.happened(id, |_| RoomWhat::Answered { outcome, delivered });
         }
     }
 

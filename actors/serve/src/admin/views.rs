@@ -86,7 +86,7 @@ impl RoomRow {
                 told_to_close: leg.told_to_close,
             }
         });
-        let labels = view.outcome.map(runtime::labels);
+        let labels = view.outcome.map(observe::labels::outcome);
         Self {
             room: view.room.to_string(),
             request_id: view.request_id.clone(),
@@ -105,7 +105,7 @@ impl RoomRow {
             delivered_tokens: view.delivered,
             held_by: held_by.collect(),
             outcome: labels.as_ref().map(|(outcome, _)| (*outcome).to_owned()),
-            reason: labels.map(|(_, reason)| reason),
+            reason: labels.map(|(_, reason)| reason.to_owned()),
             trace_id: view.trace_id.map(|id| format!("{id:032x}")),
         }
     }

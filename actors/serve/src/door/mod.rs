@@ -12,11 +12,13 @@ use engine::Sampling;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use model::Model;
+use observe::{SpanId, Trace, TraceId};
 use prompts::Prompts;
-use runtime::{GatewayHandle, Job, Refused};
+use runtime::{GatewayHandle, Job, Preparation, Refused};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
+use wire::TraceContext;
 
 /// The service behind the clients' door.
 pub(crate) struct Door {
@@ -66,12 +68,12 @@ impl Door {
             return Err(SubmitError::UnknownModel { model: request.model });
         }
         let began = Instant::now();
-        let prompt = self.prompts.tokens(&request.prompt, request.timeout).await?;
-        let prompt_tokens = u32::try_from(prompt.len()).unwrap_or(u32::MAX);
+        let prompt = self.prompts.encoded(&request.prompt, request.timeout).await?;
+        let prompt_tokens = u32::try_from(prompt.tokens.len()).unwrap_or(u32::MAX);
         let room = self.context_tokens() - prompt_tokens;
         let job = Job {
             request_id: request.request_id.clone(),
-            prompt,
+            prompt: prompt.tokens,
             n: request.n,
             max_new: request.max_tokens.unwrap_or(room).min(room),
             sampling: sampling(&request),
@@ -79,10 +81,16 @@ impl Door {
             priority: 128,
             salt: 0,
             timeout: request.timeout.saturating_sub(began.elapsed()),
-            trace: request.traceparent.as_deref().and_then(crate::trace::parse),
+            trace: Some(trace(request.traceparent.as_deref())),
+            prepared: Preparation {
+                in_all: request.received.elapsed(),
+                render: prompt.render,
+                tokenise: prompt.tokenise,
+            },
         };
         let answer = self.gateway.submit(job).await.map_err(|why| refused(&why))?;
         let room_ids = answer.rooms().iter().map(ToString::to_string).collect();
+        let traceparent = answer.traceparent();
         let (events, receiver) = mpsc::channel(EVENTS_WAITING);
         // Ends with the answer, when the client leaves, or at the request's deadline.
         self.guests.spawn(relay::run(
@@ -93,6 +101,7 @@ impl Door {
         ));
         Ok(Generation {
             room_ids,
+            traceparent,
             prompt_tokens,
             events: receiver,
         })
@@ -120,6 +129,17 @@ impl Submit for Door {
 
     fn submit(&self, request: GenerateRequest) -> BoxFuture<'_, Result<Generation, SubmitError>> {
         self.open(request).boxed()
+    }
+}
+
+/// The client's trace, or one of its own: nobody else has its id.
+fn trace(traceparent: Option<&str>) -> TraceContext {
+    let trace = traceparent.and_then(Trace::parse);
+    let trace = trace.unwrap_or_else(|| Trace::new(TraceId::new(rand::random())));
+    TraceContext {
+        trace_id: trace.id.bits(),
+        span_id: trace.parent.map_or(0, SpanId::bits),
+        flags: trace.flags,
     }
 }
 

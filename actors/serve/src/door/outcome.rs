@@ -5,8 +5,8 @@ use std::time::Duration;
 use api::{Failure, FailureKind};
 use room::{AbortBy, AttemptError, Outcome, PhaseKind};
 
-/// The failure a client sees; none for a whole answer.
-pub(super) fn failure(outcome: Outcome, timeout: Duration) -> Option<Failure> {
+/// The failure a client sees; none for a whole answer. `ended_in`: the phase that the room was in, where the outcome does not say.
+pub(super) fn failure(outcome: Outcome, ended_in: Option<PhaseKind>, timeout: Duration) -> Option<Failure> {
     let (kind, message, phase) = match outcome {
         Outcome::Completed(_) => return None,
         Outcome::Expired(phase) => {
@@ -36,7 +36,7 @@ pub(super) fn failure(outcome: Outcome, timeout: Duration) -> Option<Failure> {
     Some(Failure {
         kind,
         message,
-        phase: phase.map(|phase| phase.name().to_owned()),
+        phase: phase.or(ended_in).map(|phase| phase.name().to_owned()),
     })
 }
 
@@ -82,7 +82,7 @@ fn failed(why: room::Failure) -> (FailureKind, String, Option<PhaseKind>) {
         room::Failure::Attempts(error) => {
             let message = format!(
                 "every attempt failed; the last one with {}",
-                runtime::attempt_error(error)
+                observe::labels::attempt_error(error)
             );
             (FailureKind::Unavailable, message, None)
         }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn check(outcome: Outcome, kind: Option<FailureKind>, phase: Option<&str>) {
-        let failure = failure(outcome, Duration::from_millis(2_000));
+        let failure = failure(outcome, Some(PhaseKind::Pulling), Duration::from_millis(2_000));
         assert_eq!(failure.as_ref().map(|failure| failure.kind), kind, "{outcome:?}");
         assert_eq!(
             failure.and_then(|failure| failure.phase).as_deref(),
@@ -139,6 +139,16 @@ mod tests {
             Outcome::Failed(room::Failure::NoWorker),
             Some(FailureKind::Unavailable),
             Some("queued"),
+        );
+        check(
+            Outcome::Failed(room::Failure::Attempts(AttemptError::WorkerLost)),
+            Some(FailureKind::Unavailable),
+            Some("pulling"),
+        );
+        check(
+            Outcome::Aborted(AbortBy::Operator),
+            Some(FailureKind::Cancelled),
+            Some("pulling"),
         );
         check(Outcome::Completed(room::Finish::Stop), None, None);
     }

@@ -6,7 +6,7 @@
 mod places;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{Message, Prompt, SubmitError};
 use model::{ChatError, ChatMessage, Model, TemplateError};
@@ -16,6 +16,15 @@ use places::{Places, Undone};
 const SHORT_BYTES: usize = 8 << 10;
 /// Long prompts that are encoded at the same time; more wait.
 const AT_ONCE: usize = 2;
+
+/// A prompt's tokens, and how long they took to make.
+pub(super) struct Encoded {
+    pub(super) tokens: Vec<u32>,
+    /// Making a text of the conversation.
+    pub(super) render: Duration,
+    /// After that: making tokens of the text.
+    pub(super) tokenise: Duration,
+}
 
 /// What encodes prompts.
 pub(super) struct Prompts {
@@ -47,7 +56,7 @@ impl Prompts {
     ///
     /// # Errors
     /// What is wrong with the prompt; or that `patience` ended before it was encoded.
-    pub(super) async fn tokens(&self, prompt: &Prompt, patience: Duration) -> Result<Vec<u32>, SubmitError> {
+    pub(super) async fn encoded(&self, prompt: &Prompt, patience: Duration) -> Result<Encoded, SubmitError> {
         let (field, bytes) = size(prompt);
         if bytes > self.most_bytes {
             let message = format!(
@@ -91,11 +100,18 @@ fn size(prompt: &Prompt) -> (&'static str, usize) {
     }
 }
 
-fn encode(model: &Model, name: &str, prompt: &Prompt) -> Result<Vec<u32>, SubmitError> {
+fn encode(model: &Model, name: &str, prompt: &Prompt) -> Result<Encoded, SubmitError> {
     let tokenizer = model.tokenizer();
     let (field, _) = size(prompt);
+    let began = Instant::now();
+    let mut render = Duration::ZERO;
     let tokens = match prompt {
-        Prompt::Chat(messages) => encode_chat(model, name, messages)?,
+        Prompt::Chat(messages) => {
+            let failed = |error| chat_failed(name, error);
+            let rendered = model.render_chat(&conversation(messages)).map_err(failed)?;
+            render = began.elapsed();
+            model.encode_rendered(&rendered).map_err(failed)?
+        }
         Prompt::Text(text) => tokenizer
             .encode_prompt(text)
             .map_err(|error| invalid(field, error.to_string()))?,
@@ -124,16 +140,23 @@ fn encode(model: &Model, name: &str, prompt: &Prompt) -> Result<Vec<u32>, Submit
             context_tokens,
         });
     }
-    Ok(tokens)
+    Ok(Encoded {
+        tokens,
+        render,
+        tokenise: began.elapsed().saturating_sub(render),
+    })
 }
 
-fn encode_chat(model: &Model, name: &str, messages: &[Message]) -> Result<Vec<u32>, SubmitError> {
+fn conversation(messages: &[Message]) -> Vec<ChatMessage> {
     let message = |message: &Message| ChatMessage {
         role: message.role.as_str().to_owned(),
         content: message.content.clone(),
     };
-    let messages: Vec<ChatMessage> = messages.iter().map(message).collect();
-    model.encode_chat(&messages).map_err(|error| match error {
+    messages.iter().map(message).collect()
+}
+
+fn chat_failed(name: &str, error: ChatError) -> SubmitError {
+    match error {
         ChatError::NoTemplate => invalid(
             "messages",
             format!("`{name}` has no chat template: use /v1/completions"),
@@ -143,7 +166,7 @@ fn encode_chat(model: &Model, name: &str, messages: &[Message]) -> Result<Vec<u3
         ChatError::Template(_) => SubmitError::Internal {
             message: error.to_string(),
         },
-    })
+    }
 }
 
 fn invalid(field: &str, message: String) -> SubmitError {

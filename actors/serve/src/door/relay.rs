@@ -64,7 +64,7 @@ pub(super) async fn run(
                 let Some(text) = texts.get_mut(index).filter(|text| !text.stopped()) else {
                     continue;
                 };
-                ended(index, outcome, text, &request, cached_tokens(&answer, index))
+                ended(&answer, index, outcome, text, &request)
             }
         };
         for event in relayed {
@@ -86,13 +86,13 @@ fn cached_tokens(answer: &Answer, index: usize) -> u32 {
 }
 
 fn ended(
+    answer: &Answer,
     index: usize,
     outcome: Outcome,
     text: &mut TextStream,
     request: &GenerateRequest,
-    cached_tokens: u32,
 ) -> Vec<Event> {
-    if let Some(failure) = outcome::failure(outcome, request.timeout) {
+    if let Some(failure) = outcome::failure(outcome, answer.ended_in(index), request.timeout) {
         return vec![Event::Failed {
             index: number(index),
             failure,
@@ -111,7 +111,7 @@ fn ended(
             logprobs: Vec::new(),
         });
     }
-    relayed.push(done(index, finish, text, cached_tokens));
+    relayed.push(done(index, finish, text, cached_tokens(answer, index)));
     relayed
 }
 

@@ -1,6 +1,6 @@
 //! The fields that chat completions and completions share, checked against their ranges.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::Number;
@@ -43,6 +43,7 @@ pub(crate) struct Common {
 pub(crate) struct Caller {
     pub(crate) request_id: String,
     pub(crate) traceparent: Option<String>,
+    pub(crate) received: Instant,
 }
 
 #[derive(Deserialize, Default)]
@@ -102,6 +103,7 @@ impl Common {
             ignore_eos: self.ignore_eos,
             timeout: self.timeout,
             traceparent: caller.traceparent.clone(),
+            received: caller.received,
         }
     }
 }

@@ -201,8 +201,15 @@ impl From<SubmitError> for ApiError {
                     ..error
                 }
             }
-            SubmitError::Overloaded { retry_after, .. } => Self::overloaded(message, retry_after),
-            SubmitError::Unavailable { retry_after, .. } => Self::unavailable(message, retry_after),
+            // Nothing was started: it got no further than the queue.
+            SubmitError::Overloaded { retry_after, .. } => Self {
+                phase: Some("queued".to_owned()),
+                ..Self::overloaded(message, retry_after)
+            },
+            SubmitError::Unavailable { retry_after, .. } => Self {
+                phase: Some("queued".to_owned()),
+                ..Self::unavailable(message, retry_after)
+            },
             SubmitError::Expired { phase } => Self::expired(message, Some(phase)),
             SubmitError::Internal { .. } => Self::internal(message),
         }

@@ -88,6 +88,11 @@ impl Feed {
         ids.join(",")
     }
 
+    /// The span of the request; of several prompts that of the first, as each is a request of its own.
+    pub(crate) fn traceparent(&self) -> Option<String> {
+        self.parts.first()?.generation.traceparent.clone()
+    }
+
     /// The tokens of all prompts and continuations so far.
     pub(crate) fn usage(&self) -> Usage {
         self.usage

@@ -22,6 +22,9 @@ use crate::submit::{GenerateRequest, SubmitError};
 
 const X_INNKEEPER_ROOM: HeaderName = HeaderName::from_static("x-innkeeper-room");
 
+/// Where to look for the request among the traces: its own span, in the client's trace if it came with one.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
 /// A parsed request.
 pub(crate) struct Job {
     pub(crate) common: Common,
@@ -40,9 +43,9 @@ pub(crate) async fn serve<S: Shape>(
     parse: fn(&[u8], &Caller, &Limits) -> Result<Job, ApiError>,
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
+    let caller = caller(&parts);
     let held = body::read(&parts.headers, body, door).await?;
     let permit = permit(door)?;
-    let caller = caller(&parts);
     let Job {
         common,
         requests,
@@ -51,7 +54,7 @@ pub(crate) async fn serve<S: Shape>(
     drop(held);
     let answer = Answer::<S>::new(&common, requests.len(), echoes);
     let mut feed = start::<S>(door, &caller, &common, requests, permit).await?;
-    let rooms = feed.rooms();
+    let (rooms, traceparent) = (feed.rooms(), feed.traceparent());
     // Both waits end by the request's deadline: see `Feed::next`.
     let mut response = match feed.next(None).await {
         Some(Step::Failed(failure)) => ApiError::from(failure).into_response(),
@@ -63,6 +66,9 @@ pub(crate) async fn serve<S: Shape>(
     };
     if let Ok(value) = HeaderValue::try_from(rooms) {
         response.headers_mut().insert(X_INNKEEPER_ROOM, value);
+    }
+    if let Some(Ok(value)) = traceparent.map(HeaderValue::try_from) {
+        response.headers_mut().insert(TRACEPARENT, value);
     }
     Ok(response)
 }
@@ -86,6 +92,7 @@ fn caller(parts: &http::request::Parts) -> Caller {
     Caller {
         request_id,
         traceparent: text_header(&parts.headers, "traceparent"),
+        received: std::time::Instant::now(),
     }
 }
 

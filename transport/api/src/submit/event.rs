@@ -10,6 +10,8 @@ use tokio::sync::mpsc;
 pub struct Generation {
     /// The rooms, one a continuation, in the order of their indices. Sent in the `x-innkeeper-room` header.
     pub room_ids: Vec<String>,
+    /// The request's span as W3C writes it. Sent in the `traceparent` header.
+    pub traceparent: Option<String>,
     /// The length of the prompt, counted once whatever `n` is.
     pub prompt_tokens: u32,
     /// The events of all continuations. For each index: any number of `Text`, then one `Done` or `Failed`. Bounded:

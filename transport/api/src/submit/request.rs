@@ -1,6 +1,6 @@
 //! A validated request, free of HTTP and of JSON.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One prompt to continue, `n` times. Ranges have been checked by the door; what depends on the model (its name,
 /// the length of the prompt, the vocabulary) has not.
@@ -30,6 +30,8 @@ pub struct GenerateRequest {
     pub timeout: Duration,
     /// The client's W3C `traceparent` header, unparsed.
     pub traceparent: Option<String>,
+    /// When the door had the head of the request: what a client's waiting is counted from.
+    pub received: Instant,
 }
 
 /// What to continue.

@@ -97,6 +97,8 @@ impl Submit for MockSubmit {
         Box::pin(async move {
             let act = (self.script)(&request);
             let rooms = (0..request.n).map(|index| format!("room-{index}")).collect();
+            // As a service that makes no span of its own.
+            let traceparent = request.traceparent.clone();
             self.seen.lock().unwrap().push(request);
             self.open.send_modify(|open| *open += 1);
             let place = Place(Arc::clone(&self.open));
@@ -125,6 +127,7 @@ impl Submit for MockSubmit {
             });
             Ok(Generation {
                 room_ids: rooms,
+                traceparent,
                 prompt_tokens: 7,
                 events: receiver,
             })
@@ -135,6 +138,7 @@ impl Submit for MockSubmit {
 fn generation(room_ids: Vec<String>, events: mpsc::Receiver<Event>) -> Generation {
     Generation {
         room_ids,
+        traceparent: None,
         prompt_tokens: 7,
         events,
     }

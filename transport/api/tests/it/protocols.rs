@@ -124,6 +124,8 @@ async fn a_request_id_is_kept_or_made() {
             .await
             .unwrap();
         assert_eq!(answer.header("x-request-id"), Some("mine-1"));
+        // What the service says, which here is what it was told.
+        assert_eq!(answer.header("traceparent"), Some("00-aa-bb-01"));
         drop(answer.text().await);
         let seen = server.mock.seen.lock().unwrap().last().cloned().unwrap();
         assert_eq!(
@@ -135,5 +137,6 @@ async fn a_request_id_is_kept_or_made() {
             .await
             .unwrap();
         assert!(answer.header("x-request-id").unwrap().starts_with("req_"));
+        assert_eq!(answer.header("traceparent"), None);
     }
 }

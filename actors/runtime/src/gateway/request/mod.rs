@@ -326,11 +326,8 @@ impl RequestState {
     /// The client hears at once. Siblings of a room that failed are of no use to the request any more.
     fn answer(&mut self, at: usize, outcome: Outcome) {
         let Open { id, index, slot } = &self.slots[at];
-        if self.sink.end(*index, outcome) {
-            let delivered = slot.delivered();
-            let answered = RoomWhat::Answered { outcome, delivered };
-            self.shared.happened(*id, |_| answered);
-        }
+        self.shared
+            .answer(*id, (&self.sink, *index), outcome, slot.delivered());
         if !matches!(outcome, Outcome::Completed(_) | Outcome::Aborted(_)) && self.slots.len() > 1 {
             for sibling in self.slots.iter().filter(|open| open.id != *id) {
                 self.shared

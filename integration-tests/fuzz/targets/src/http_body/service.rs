@@ -78,6 +78,7 @@ impl Submit for Scripted {
             }
             Ok(Generation {
                 room_ids,
+                traceparent: None,
                 prompt_tokens: 7,
                 events: receiver,
             })

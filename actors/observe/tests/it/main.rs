@@ -1,0 +1,8 @@
+//! What is said about what happens.
+
+mod history;
+mod ids;
+mod kit;
+mod labels;
+mod listeners;
+mod sampling;
