@@ -419,8 +419,8 @@ mod tests {
         let write = |sink: AnswerSink| {
             let owner = sink.clone();
             tokio::spawn(async move {
-                owner.end(0, EXPIRED);
-                owner.end(1, EXPIRED);
+                owner.end(0, EXPIRED, None);
+                owner.end(1, EXPIRED, None);
             });
             Some(sink)
         };

@@ -17,6 +17,7 @@ use crate::machine::{Life, Machine, World, host, targets};
 use crate::network::{Network, Weather};
 use crate::plan::Plan;
 use crate::transfer;
+use crate::witness::Witness;
 
 /// A machine and its life, if it has power and nobody is about to take it.
 struct Slot {
@@ -48,7 +49,7 @@ pub(crate) struct LiveGateway {
 
 impl Cluster {
     /// Gives power to all machines.
-    pub(crate) async fn start(plan: &Plan) -> Self {
+    pub(crate) async fn start(plan: &Plan, witness: &Witness) -> Self {
         let counted = Counted::default();
         let world = Arc::new(World {
             plan: plan.clone(),
@@ -58,6 +59,7 @@ impl Cluster {
             epochs: AtomicU64::new(0),
             targets: targets(plan),
             canaries: Mutex::default(),
+            witness: witness.clone(),
         });
         let gateways = (0..plan.gateways).map(|at| MachineAt::Gateway(GatewayAt(at)));
         let workers = (0..plan.workers.len()).map(|at| MachineAt::Worker(WorkerAt(at)));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kv::KvTransfer;
 use mesh::{DevCa, Target};
 use mock::{Canary, MockBackend, no_sleep};
+use observe::{Listener, Recorder, Sampling};
 use room::{DeskLimits, HostLimits, Limits, NodeId, Span};
 use runtime::{BuildTransfer, BuildWorker, Clock, GatewayHandle, GatewaySpec, Node, StartEngine, WorkerSpec};
 use tokio::task::AbortHandle;
@@ -19,6 +20,7 @@ use crate::network::{HostId, Network};
 use crate::pace::Pace;
 use crate::plan::Plan;
 use crate::transfer;
+use crate::witness::Witness;
 
 /// Where gateways listen.
 const GATEWAY_PORT: u16 = 7_400;
@@ -48,6 +50,8 @@ pub(crate) struct World {
     pub(crate) targets: Vec<Target>,
     /// Of all incarnations of all workers.
     pub(crate) canaries: Mutex<Vec<(String, Arc<Canary>)>>,
+    /// Hears of all that happens on all machines.
+    pub(crate) witness: Witness,
 }
 
 impl World {
@@ -115,7 +119,10 @@ impl Machine {
 
     /// Gives it power.
     pub(crate) async fn start(&self) -> Life {
-        let mut node = Node::start().await.expect("a node starts");
+        let witness: Arc<dyn Listener> = Arc::new(self.world.witness.clone());
+        let recorder = Recorder::new(vec![witness], None, Sampling::default());
+        let started = Node::start_with(Clock::start(), recorder).await;
+        let mut node = started.expect("a node starts");
         let engines = Arc::default();
         let gateway = match self.at {
             MachineAt::Gateway(_) => Some(node.gateway(self.gateway_spec()).await.expect("a gateway starts")),
@@ -138,6 +145,7 @@ impl Machine {
     /// Takes its power. Whether its peers on the data path are told by their systems is as it says.
     pub(crate) fn crash(&self, life: Life, death: transfer::Death) {
         info!(machine = self.name, "is off");
+        self.world.witness.off(&self.name);
         life.died.cancel();
         self.world.network.kill(self.host);
         self.world.moves.kill(self.place(), death);

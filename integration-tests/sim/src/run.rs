@@ -48,9 +48,7 @@ pub fn run(seed: u64, spans: Spans, aloud: bool) -> Report {
     panics::watch();
     let trace = Trace::new(aloud);
     let witness = Witness::new(&trace);
-    let subscriber = tracing_subscriber::registry()
-        .with(trace.clone())
-        .with(witness.clone());
+    let subscriber = tracing_subscriber::registry().with(trace.clone());
     let plan = Plan::of(seed, spans);
     let played = tracing::subscriber::with_default(subscriber, || {
         let runtime = Builder::new_current_thread()
@@ -61,7 +59,7 @@ pub fn run(seed: u64, spans: Spans, aloud: bool) -> Report {
         // The runtime ends in there too: what panics as its tasks are dropped belongs to this seed and to no other.
         catch_unwind(AssertUnwindSafe(|| {
             let runtime = runtime;
-            runtime.block_on(simulate(plan, &trace))
+            runtime.block_on(simulate(plan, &trace, &witness))
         }))
     });
     let panics = panics::seen();
@@ -92,9 +90,9 @@ struct Director {
     samples: Vec<Sample>,
 }
 
-async fn simulate(plan: Plan, trace: &Trace) -> Evidence {
+async fn simulate(plan: Plan, trace: &Trace, witness: &Witness) -> Evidence {
     trace.begin();
-    let cluster = Cluster::start(&plan).await;
+    let cluster = Cluster::start(&plan, witness).await;
     let mut director = Director {
         load: stream(plan.seed, "load"),
         plan,

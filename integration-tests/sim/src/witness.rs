@@ -1,14 +1,11 @@
 //! What the cluster says of stays, attempts and outcomes as they happen: the gateways are only looked at now and then, and what is
 //! wrong for less than that would not be seen.
 
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use room::{Attempt, Generation, NodeId, RoomId};
-use tracing::field::{Field, Visit};
-use tracing::{Event, Subscriber};
-use tracing_subscriber::layer::{Context, Layer};
+use observe::{Listener, NodeEvent, NodeWhat, RoomEvent, RoomWhat, StayEvent, StayWhat, Told};
+use room::{Attempt, Generation, Happening, PhaseKind, RoomId, StayPhase};
 
 use crate::trace::Trace;
 
@@ -85,127 +82,67 @@ impl Witness {
     }
 }
 
-impl<S: Subscriber> Layer<S> for Witness {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let target = event.metadata().target();
-        if !target.starts_with("runtime") && !target.starts_with("sim::machine") {
-            return;
-        }
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        if let Some(said) = fields.said() {
-            let mut all = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-            all.push((self.trace.now(), said));
-        }
+impl Witness {
+    /// A machine has no power any more.
+    pub(crate) fn off(&self, machine: &str) {
+        self.hears(Said::Over(machine.to_owned()));
+    }
+
+    fn hears(&self, said: Said) {
+        let mut all = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push((self.trace.now(), said));
     }
 }
 
-/// What an event may carry of use.
-#[derive(Default)]
-struct Fields {
-    message: String,
-    who: String,
-    room: String,
-    generation: u32,
-    from: String,
-    to: String,
-    error: String,
-}
-
-impl Visit for Fields {
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        if field.name() == "generation" {
-            self.generation = u32::try_from(value).unwrap_or(u32::MAX);
-        }
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        if matches!(field.name(), "worker" | "machine") {
-            value.clone_into(&mut self.who);
-        }
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let part = match field.name() {
-            "message" => &mut self.message,
-            "room" => &mut self.room,
-            "from" => &mut self.from,
-            "to" => &mut self.to,
-            "error" => &mut self.error,
-            _ => return,
+impl Listener for Witness {
+    fn told(&self, told: &Told<'_>) {
+        let said = match told {
+            Told::Room { event, .. } => of_room(event),
+            Told::Stay {
+                event,
+                facts: Some(facts),
+                ..
+            } => of_stay(event, &facts.name),
+            Told::Node(NodeEvent {
+                what: NodeWhat::WorkerEnded { name, .. },
+                ..
+            }) => Some(Said::Over(name.to_string())),
+            Told::Stay { facts: None, .. } | Told::Node(_) => None,
         };
-        *part = format!("{value:?}");
+        if let Some(said) = said {
+            self.hears(said);
+        }
     }
 }
 
-impl Fields {
-    fn said(self) -> Option<Said> {
-        let generation = Generation(self.generation);
-        match self.message.as_str() {
-            "stay" => {
-                let attempt = attempt(&self.room)?;
-                match (self.from.as_str(), self.to.as_str()) {
-                    ("None", _) => Some(Said::Opened(self.who, attempt)),
-                    (_, "None" | "Some(Closing)") => Some(Said::Closed(self.who, attempt)),
-                    _ => None,
-                }
-            }
-            "the worker ended; a new one is started" | "the worker ends again and again" | "is off" => {
-                Some(Said::Over(self.who))
-            }
-            "phase" => match self.to.as_str() {
-                "queued" => Some(Said::Next(room(&self.room)?, generation)),
-                "draining" => Some(Said::Past(room(&self.room)?, generation)),
-                _ => None,
-            },
-            "the room's owner died; its supervisor drains the room" => {
-                Some(Said::Past(room(&self.room)?, Generation(u32::MAX)))
-            }
-            "the attempt failed" => {
-                let room = room(&self.room)?;
-                Some(Said::Failed(Attempt { room, generation }, self.error))
-            }
-            "ended" => Some(Said::Outcome(room(&self.room)?)),
-            "the worker is fenced: it did not return a lease" => Some(Said::Fenced(room(&self.room)?)),
+fn of_room(event: &RoomEvent) -> Option<Said> {
+    let (room, generation) = (event.room, event.generation);
+    match &event.what {
+        RoomWhat::Room(Happening::Transition(step)) => match step.to {
+            PhaseKind::Queued => Some(Said::Next(room, generation)),
+            PhaseKind::Draining => Some(Said::Past(room, generation)),
             _ => None,
+        },
+        RoomWhat::Room(Happening::AttemptFailed { error, .. }) => {
+            Some(Said::Failed(Attempt { room, generation }, format!("{error:?}")))
         }
+        RoomWhat::Room(Happening::Fenced { .. }) => Some(Said::Fenced(room)),
+        RoomWhat::OwnerDied { .. } => Some(Said::Past(room, Generation(u32::MAX))),
+        RoomWhat::Answered { .. } => Some(Said::Outcome(room)),
+        _ => None,
     }
 }
 
-/// A room, out of how it is shown.
-fn room(shown: &str) -> Option<RoomId> {
-    let (gateway, seq) = shown.split_once('-')?;
-    Some(RoomId {
-        gateway: NodeId(u64::from_str_radix(gateway, 16).ok()?),
-        seq: seq.parse().ok()?,
-    })
-}
-
-/// An attempt, out of how it is shown.
-fn attempt(shown: &str) -> Option<Attempt> {
-    let (of, generation) = shown.split_once('#')?;
-    Some(Attempt {
-        room: room(of)?,
-        generation: Generation(generation.parse().ok()?),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use room::{Attempt, Generation, NodeId, RoomId};
-
-    use super::{attempt, room};
-
-    #[test]
-    fn names_are_read_as_they_are_shown() {
-        let of = RoomId {
-            gateway: NodeId(0xab),
-            seq: 12,
-        };
-        let generation = Generation(3);
-        let third = Attempt { room: of, generation };
-        assert_eq!(room(&of.to_string()), Some(of));
-        assert_eq!(attempt(&third.to_string()), Some(third));
-        assert_eq!(attempt("12"), None);
+fn of_stay(event: &StayEvent, worker: &str) -> Option<Said> {
+    let StayWhat::Step(step) = &event.what else {
+        return None;
+    };
+    let (worker, attempt) = (worker.to_owned(), event.attempt);
+    match (step.from, step.to) {
+        (None, _) => Some(Said::Opened(worker, attempt)),
+        // It stays where it is, and tells those who hold its blocks again.
+        (Some(StayPhase::Closing), Some(StayPhase::Closing)) => None,
+        (_, None | Some(StayPhase::Closing)) => Some(Said::Closed(worker, attempt)),
+        _ => None,
     }
 }

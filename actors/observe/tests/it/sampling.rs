@@ -80,7 +80,7 @@ fn the_share_that_is_kept_is_the_configured_one_and_the_client_is_heard() {
         ids.filter(|id| sampling.head(Trace::new(*id)).is_sampled())
             .count()
     };
-    assert_eq!([share(0.0), share(0.1), share(1.0)], [0, 100, 1_000]);
+    assert_eq!([share(0.0), share(0.25), share(1.0)], [0, 250, 1_000]);
     let asked = Trace {
         flags: Trace::SAMPLED,
         ..Trace::new(TraceId::new(u128::MAX))

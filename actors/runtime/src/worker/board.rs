@@ -94,13 +94,22 @@ impl StayBoard {
         })
     }
 
-    /// The worker's incarnation is over: so is what was there, without another word.
-    pub(crate) fn over(&self) {
+    /// What is not here any more is over, though its last step was lost.
+    pub(super) fn retain(&self, is_here: impl Fn(Attempt) -> bool) {
         self.with(|stays| {
-            for (_, open) in std::mem::take(&mut stays.open) {
-                stays.remember(open.history);
+            for (attempt, open) in std::mem::take(&mut stays.open) {
+                if is_here(attempt) {
+                    stays.open.insert(attempt, open);
+                } else {
+                    stays.remember(open.history);
+                }
             }
         });
+    }
+
+    /// The worker's incarnation is over: so is what was there, without another word.
+    pub(crate) fn over(&self) {
+        self.retain(|_| false);
         self.mailbox.store(0, Ordering::Relaxed);
     }
 

@@ -83,6 +83,9 @@ impl State {
         if counters == self.counted {
             return;
         }
+        if counters.transitions_lost > self.counted.transitions_lost {
+            self.board.retain(|attempt| self.host.stay(attempt).is_some());
+        }
         self.counted = counters;
         self.tell_node(NodeWhat::Counted {
             worker: self.node,

@@ -19,3 +19,4 @@ mod pulls;
 mod readers;
 mod serving;
 mod storm;
+mod traces;

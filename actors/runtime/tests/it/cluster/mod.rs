@@ -1,6 +1,7 @@
 //! A cluster under test, and what is asked of it.
 
 mod gate;
+mod heard;
 mod jobs;
 mod oracle;
 mod stuck;
@@ -12,12 +13,17 @@ use std::time::Duration;
 
 use mesh::{DevCa, Faults, Target};
 use mock::MockConfig;
+use observe::{Listener, Recorder, Sampling, TraceSink};
 use room::{DeskLimits, HostLimits, Limits, PhaseKind, RoomId, Span};
-use runtime::{Answer, Bookkeeping, GatewayHandle, GatewaySpec, Job, Node, RoomView, WorkerState};
+use runtime::{
+    Answer, Bookkeeping, Clock, Find, GatewayHandle, GatewaySpec, Job, Node, RoomView, WorkerState,
+};
 use tokio::time::{Instant, sleep};
 use wire::Role;
 
 pub(crate) use gate::Gate;
+pub(crate) use heard::Heard;
+use heard::check_history;
 pub(crate) use jobs::{aborted, completed, finish, job, next_tokens};
 pub(crate) use oracle::expected;
 pub(crate) use stuck::{OF_A_PAIR, Stuck};
@@ -29,6 +35,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// What a cluster is made of.
 #[derive(Clone)]
 pub(crate) struct Setup {
+    pub(crate) sampling: Sampling,
     pub(crate) roles: Vec<Role>,
     pub(crate) mock: MockConfig,
     /// The faults of each incarnation of each worker, by the worker's place and its incarnation, counted from 0.
@@ -50,6 +57,7 @@ impl Setup {
         mock.shape.block_tokens = 4;
         mock.shape.layers = 1;
         Self {
+            sampling: Sampling::default(),
             roles: roles.to_vec(),
             mock,
             engine_faults: |_, _| mock::Faults::default(),
@@ -120,6 +128,8 @@ pub(crate) struct Cluster {
     pub(crate) node: Node,
     pub(crate) setup: Setup,
     pub(crate) gateway: GatewayHandle,
+    /// All that is told of on the node.
+    pub(crate) heard: Arc<Heard>,
     /// What the gateway's links do to the frames it sends.
     pub(crate) faults: Arc<Faults>,
     /// By their place in [`Setup::roles`].
@@ -135,7 +145,11 @@ impl Cluster {
     /// The same with certificates of this authority, and workers that dial `others` too.
     pub(crate) async fn start_beside(setup: Setup, ca: &Arc<DevCa>, mut targets: Vec<Target>) -> Self {
         let faults = Arc::<Faults>::default();
-        let mut node = Node::start().await.unwrap();
+        let heard = Arc::<Heard>::default();
+        let listener = Arc::clone(&heard) as Arc<dyn Listener>;
+        let sink = Arc::clone(&heard) as Arc<dyn TraceSink>;
+        let recorder = Recorder::new(vec![listener], Some(sink), setup.sampling);
+        let mut node = Node::start_with(Clock::start(), recorder).await.unwrap();
         let (spec, target) = setup.gateway(ca, &faults);
         targets.push(target);
         let gateway = node.gateway(spec).await.unwrap();
@@ -151,6 +165,7 @@ impl Cluster {
             node,
             setup,
             gateway,
+            heard,
             faults,
             workers,
         };
@@ -228,6 +243,32 @@ impl Cluster {
         .await;
         for worker in &self.workers {
             worker.check_canaries();
+        }
+        self.check_told().await;
+    }
+
+    /// What was told of is the whole life of every room and of every stay, and agrees with what is counted and shown.
+    async fn check_told(&self) {
+        self.until("every room's end is told", |c| c.heard.all_ended())
+            .await;
+        self.heard.check_counts(&self.gateway.counts());
+        self.heard.check_stays();
+        for worker in self.node.workers() {
+            assert!(worker.stays.is_empty(), "{worker:#?}");
+        }
+        for ended in self.gateway.rooms_ended() {
+            let found = self.gateway.find(&Find::Room(ended.room));
+            assert_eq!(found.len(), 1, "{}", ended.room);
+            let (view, history) = &found[0];
+            check_history(history);
+            let state = history.state();
+            assert_eq!(state.stream.tokens, view.delivered, "{history:#?}");
+            assert_eq!(
+                state.outcome.map(|(outcome, _)| outcome),
+                view.outcome,
+                "{history:#?}"
+            );
+            assert_eq!(Some(history.facts().trace.id.bits()), view.trace_id);
         }
     }
 }
