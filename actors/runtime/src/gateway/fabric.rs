@@ -5,9 +5,10 @@
 //! still behind it, nor forgets one that is ahead.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mesh::{Link, SendError};
+use mesh::{Link, LinkStats, SendError};
 use room::{Attempt, Generation, NodeId, RoomId};
 use wire::{Kept, RoomKey, ToWorker};
 
@@ -60,6 +61,12 @@ impl Fabric {
             digests: BTreeMap::new(),
         };
         self.with(|workers| workers.insert(worker, fresh));
+    }
+
+    /// Where each worker's link leads, and its figures.
+    pub(crate) fn links(&self) -> Vec<(NodeId, SocketAddr, LinkStats)> {
+        let figures = |(node, worker): (&NodeId, &Worker)| (*node, worker.link.remote(), worker.link.stats());
+        self.with(|workers| workers.iter().map(figures).collect())
     }
 
     /// A worker's link is gone: every room with a leg there hears that the worker is lost, which is proof (the worker drops

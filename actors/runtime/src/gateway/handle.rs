@@ -1,8 +1,10 @@
 //! What the rest of the program can ask of a gateway.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mesh::LinkStats;
 use observe::{NodeWhat, RefusedBecause, RoomHistory, SpanId, SpanKind, Text, Trace, TraceId};
 use ractor::{ActorRef, RpcReplyPort};
 use room::{AbortBy, NodeId, PhaseKind, RoomId, Time, WaitsFor, WorkerView};
@@ -13,7 +15,7 @@ use super::board::{Counts, Find, RoomView};
 use super::directory::Mail;
 use super::job::Job;
 use super::peers::{LinkBoard, Peer};
-use super::placement::DeskBoard;
+use super::placement::{DeskBoard, PlacementMessage};
 use super::request::RequestMessage;
 use super::shared::Shared;
 use super::supervisor::SupervisorMessage;
@@ -258,6 +260,22 @@ impl GatewayHandle {
         self.links.read().into_iter().map(of).collect()
     }
 
+    /// The links to them, by their incarnations: where each leads, and its figures.
+    #[must_use]
+    pub fn links(&self) -> Vec<(NodeId, SocketAddr, LinkStats)> {
+        self.shared.fabric.links()
+    }
+
+    /// Sends nothing new to the worker of that name from now on, or does again; what is there finishes. `false` if none of that name is
+    /// linked. It is this gateway's own doing: others go on, and a worker that is started anew takes rooms.
+    pub fn cordon(&self, worker: &str, cordoned: bool) -> bool {
+        let Some((node, advert)) = self.links.cordon(worker, cordoned) else {
+            return false;
+        };
+        self.shared.place(PlacementMessage::Advertise(node, advert));
+        true
+    }
+
     /// Rooms waiting for credit.
     #[must_use]
     pub fn waiting(&self) -> usize {
@@ -271,7 +289,7 @@ impl GatewayHandle {
     pub fn ready(&self) -> Result<(), String> {
         let linked = self.links.read();
         let roles = |role: Role, taking: bool| {
-            let of_role = |peer: &&Peer| peer.role == role && !(taking && peer.stats.draining);
+            let of_role = |peer: &&Peer| peer.role == role && !(taking && peer.is_draining());
             linked.iter().filter(of_role).count()
         };
         let lacks = |role: Role| match (roles(role, true), roles(role, false)) {

@@ -58,7 +58,7 @@ impl Links {
             block_tokens: hello.block_tokens,
             slots: hello.slots,
         };
-        let peer = Peer::new(hello);
+        let peer = Peer::new(hello, self.shared.clock.now());
         let (worker, name) = (node, peer.name.as_str().into());
         if let Err(why) = self.board.admit(link.id(), peer) {
             self.shared.node(NodeWhat::WorkerRefused {
@@ -171,11 +171,12 @@ impl Links {
     }
 
     fn heartbeat(&self, link: LinkId, n: u64, held: Vec<Held>, stats: WorkerStats) {
-        let node = NodeId(link.epoch);
+        let (node, now) = (NodeId(link.epoch), self.shared.clock.now());
         let keys: BTreeSet<_> = held.iter().map(|held| held.key).collect();
         let advert = self.board.at(link, |peer| {
             peer.stats = stats;
             peer.held = held;
+            peer.reported = Some(now);
             peer.advert()
         });
         if let Some(advert) = advert {
