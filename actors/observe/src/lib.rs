@@ -12,18 +12,23 @@
 //! * `event`: the schema; `facts`: what is fixed when a room or a stay is opened; `ids`: traces and spans and their names;
 //! * `history`: what is kept of one room or stay, bounded;
 //! * `labels`: outcomes, reasons, phases and causes as words;
+//! * [`span`]: histories as the spans of a trace;
+//! * `explain`: a room's history and present as what a person is told;
 //! * `log`: an event as a line; `recorder`: who hears of it; `sampling`: which traces are kept.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod event;
+pub mod explain;
 mod facts;
+mod families;
 mod history;
 mod ids;
 pub mod labels;
 mod log;
 mod recorder;
 mod sampling;
+pub mod span;
 
 pub use event::{
     Event, LinkEnd, Moved, NodeEvent, NodeWhat, RefusedBecause, RoomEvent, RoomWhat, StayEvent, StayWhat,

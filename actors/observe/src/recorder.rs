@@ -6,6 +6,7 @@ use room::Span;
 
 use crate::event::{Event, NodeEvent, RoomEvent, StayEvent};
 use crate::facts::{SharedFacts, StayFacts};
+use crate::families::Families;
 use crate::history::{RoomHistory, RoomState, StayHistory};
 use crate::log;
 use crate::sampling::{Keep, Sampling};
@@ -58,10 +59,10 @@ pub trait Listener: Send + Sync {
 
 /// Takes what is to be traced. Must not block: what cannot be taken at once is dropped, and counted by whoever implements it.
 pub trait TraceSink: Send + Sync {
-    /// A room is over and its trace is kept, because of this.
-    fn room(&self, history: &RoomHistory, keep: Keep);
+    /// All rooms of a request are over, and its trace is kept, because of this.
+    fn request(&self, rooms: &[Arc<RoomHistory>], keep: Keep);
     /// A stay is over and its trace is kept.
-    fn stay(&self, history: &StayHistory);
+    fn stay(&self, history: &Arc<StayHistory>);
 }
 
 /// A node's recorder. Cheap to clone.
@@ -73,6 +74,7 @@ struct Parts {
     listeners: Vec<Arc<dyn Listener>>,
     sink: Option<Arc<dyn TraceSink>>,
     sampling: Sampling,
+    families: Families,
 }
 
 impl Recorder {
@@ -87,6 +89,7 @@ impl Recorder {
             listeners,
             sink,
             sampling,
+            families: Families::default(),
         }))
     }
 
@@ -115,16 +118,23 @@ impl Recorder {
         self.0.sink.is_some()
     }
 
-    /// A room is over. Returns why its trace is kept, if it is.
-    pub fn room_over(&self, history: &RoomHistory) -> Option<Keep> {
-        let sink = self.0.sink.as_ref()?;
-        let keep = self.0.sampling.tail(history.facts(), history.state())?;
-        sink.room(history, keep);
-        Some(keep)
+    /// A room is over. Once that is so for all of its request, and the trace is kept for what has become of them, returns those whose
+    /// workers are to be told.
+    pub fn room_over(&self, history: &Arc<RoomHistory>) -> Vec<Arc<RoomHistory>> {
+        let Some(sink) = &self.0.sink else {
+            return Vec::new();
+        };
+        let rooms = self.0.families.room_over(history);
+        let tail = |history: &Arc<RoomHistory>| self.0.sampling.tail(history.facts(), history.state());
+        let Some(keep) = rooms.iter().find_map(tail) else {
+            return Vec::new();
+        };
+        sink.request(&rooms, keep);
+        if keep.is_late() { rooms } else { Vec::new() }
     }
 
     /// A stay is over whose trace is kept, or one that was over is to be kept after all.
-    pub fn stay_kept(&self, history: &StayHistory) {
+    pub fn stay_kept(&self, history: &Arc<StayHistory>) {
         if let Some(sink) = &self.0.sink {
             sink.stay(history);
         }

@@ -74,9 +74,25 @@ pub(crate) fn delivered(from: u32, count: u32) -> RoomWhat {
     RoomWhat::Room(Happening::Delivered { from, count })
 }
 
+/// One of `of` rooms of an unsampled request, with this outcome.
+pub(crate) fn one_of(of: u32, index: usize, outcome: Outcome) -> RoomHistory {
+    let seq = ROOM.seq + index as u64;
+    let facts = Facts {
+        room: RoomId { seq, ..ROOM },
+        index: u32::try_from(index).unwrap(),
+        of,
+        ..Facts::clone(&facts(0))
+    };
+    live(Arc::new(facts), Some(1_100), outcome, 1_200)
+}
+
 /// A room that had its first token at `first_ms` and this outcome at `ended_ms`.
 pub(crate) fn ended(flags: u8, first_ms: Option<u64>, outcome: Outcome, ended_ms: u64) -> RoomHistory {
-    let mut history = RoomHistory::new(facts(flags));
+    live(facts(flags), first_ms, outcome, ended_ms)
+}
+
+fn live(facts: SharedFacts, first_ms: Option<u64>, outcome: Outcome, ended_ms: u64) -> RoomHistory {
+    let mut history = RoomHistory::new(facts);
     history.push(&event(
         1_010,
         1,

@@ -6,7 +6,7 @@ use observe::{
     Event, Keep, Listener, NodeEvent, NodeWhat, Recorder, RoomHistory, Sampling, StayHistory, Told, Trace,
     TraceSink,
 };
-use room::{Finish, Outcome};
+use room::{AbortBy, Failure, Finish, Outcome};
 
 use crate::kit::{self, at};
 
@@ -23,11 +23,12 @@ impl Listener for Heard {
 struct Traced(Mutex<Vec<Keep>>);
 
 impl TraceSink for Traced {
-    fn room(&self, _: &RoomHistory, keep: Keep) {
+    fn request(&self, rooms: &[Arc<RoomHistory>], keep: Keep) {
+        assert!(!rooms.is_empty());
         self.0.lock().unwrap().push(keep);
     }
 
-    fn stay(&self, _: &StayHistory) {}
+    fn stay(&self, _: &Arc<StayHistory>) {}
 }
 
 #[test]
@@ -57,14 +58,41 @@ fn a_sink_gets_what_is_kept_and_nothing_else() {
         },
     );
     let done = Outcome::Completed(Finish::Stop);
-    assert_eq!(recorder.room_over(&kit::ended(0, Some(1_100), done, 1_200)), None);
-    let kept = recorder.room_over(&kit::ended(Trace::SAMPLED, Some(1_100), done, 1_200));
-    assert_eq!(kept, Some(Keep::Head));
+    let over = |recorder: &Recorder, flags| {
+        let history = Arc::new(kit::ended(flags, Some(1_100), done, 1_200));
+        recorder.room_over(&history).len()
+    };
+    assert_eq!(over(&recorder, 0), 0);
+    assert_eq!(*sink.0.lock().unwrap(), []);
+    // Workers were told when they were given it.
+    assert_eq!(over(&recorder, Trace::SAMPLED), 0);
     assert_eq!(*sink.0.lock().unwrap(), [Keep::Head]);
     // Without a sink nothing is kept, and no worker is asked to.
     let nobody = Recorder::default();
-    assert_eq!(
-        nobody.room_over(&kit::ended(Trace::SAMPLED, None, done, 1_200)),
-        None
-    );
+    assert_eq!(over(&nobody, Trace::SAMPLED), 0);
+    assert!(!nobody.traces() && recorder.traces());
+}
+
+/// One of several answers failed: the others are part of the same trace, and all their workers are asked.
+#[test]
+fn a_request_is_kept_as_a_whole_when_its_last_room_is_over() {
+    let sink = Arc::<Traced>::default();
+    let sampling = Sampling {
+        ratio: 0.0,
+        ..Sampling::default()
+    };
+    let as_sink = Arc::clone(&sink) as Arc<dyn TraceSink>;
+    let recorder = Recorder::new(Vec::new(), Some(as_sink), sampling);
+    let failed = Outcome::Failed(Failure::NoWorker);
+    let by_sibling = Outcome::Aborted(AbortBy::Sibling);
+    let told: Vec<usize> = [by_sibling, failed, by_sibling]
+        .into_iter()
+        .enumerate()
+        .map(|(index, outcome)| {
+            let history = kit::one_of(3, index, outcome);
+            recorder.room_over(&Arc::new(history)).len()
+        })
+        .collect();
+    assert_eq!(told, [0, 0, 3]);
+    assert_eq!(*sink.0.lock().unwrap(), [Keep::Failed]);
 }

@@ -6,3 +6,4 @@ mod kit;
 mod labels;
 mod listeners;
 mod sampling;
+mod spans;

@@ -1,7 +1,7 @@
 //! Hears all that is told of on a node, and is given what is to be traced.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use observe::{
     Event, Keep, Listener, NodeWhat, RoomEvent, RoomHistory, RoomWhat, StayHistory, StayWhat, Told, TraceSink,
@@ -24,12 +24,13 @@ impl Listener for Heard {
 }
 
 impl TraceSink for Heard {
-    fn room(&self, history: &RoomHistory, keep: Keep) {
-        self.traced_rooms.lock().unwrap().push((history.clone(), keep));
+    fn request(&self, rooms: &[Arc<RoomHistory>], keep: Keep) {
+        let kept = rooms.iter().map(|history| (RoomHistory::clone(history), keep));
+        self.traced_rooms.lock().unwrap().extend(kept);
     }
 
-    fn stay(&self, history: &StayHistory) {
-        self.traced_stays.lock().unwrap().push(history.clone());
+    fn stay(&self, history: &Arc<StayHistory>) {
+        self.traced_stays.lock().unwrap().push(StayHistory::clone(history));
     }
 }
 

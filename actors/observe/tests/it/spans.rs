@@ -1,0 +1,713 @@
+//! Histories as spans.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use observe::span::{Status, TraceSpan, Value, of_request, of_stay};
+use observe::{
+    Facts, Keep, Moved, RoomHistory, RoomWhat, SharedFacts, SpanId, SpanKind, StayFacts, StayHistory,
+    StayWhat, Trace,
+};
+use room::{
+    AbortBy, AttemptError, Finish, Generation, Happening, Holds, NodeId, Outcome, PhaseKind, Proof, RoomId,
+    Route, Span, StayCause, StayPhase, StayTransition, Time, Why,
+};
+
+use crate::kit::{self, GATEWAY, PREFILL, ROOM, at, delivered, event, facts, step};
+
+pub(crate) const DECODE: NodeId = NodeId(2);
+const OTHER: NodeId = NodeId(3);
+const DONE: Outcome = Outcome::Completed(Finish::Stop);
+
+/// Pushes events of one attempt: what happened, when in milliseconds.
+pub(crate) fn push(history: &mut RoomHistory, generation: u32, events: Vec<(u64, RoomWhat)>) {
+    for (ms, what) in events {
+        history.push(&event(ms, generation, what));
+    }
+}
+
+pub(crate) fn says(happening: Happening) -> RoomWhat {
+    RoomWhat::Room(happening)
+}
+
+fn leg(worker: NodeId) -> RoomWhat {
+    says(Happening::LegOpened { worker })
+}
+
+pub(crate) fn returned(worker: NodeId, of: u32, by: Proof) -> RoomWhat {
+    let of = Generation(of);
+    says(Happening::LegReturned { worker, of, by })
+}
+
+/// From the queue to the first token at a pair, 400 ms from `ms`.
+fn prefilled(ms: u64, source: NodeId) -> Vec<(u64, RoomWhat)> {
+    use PhaseKind::{Prefilling, Pulling, Queued, Reserving};
+    let (worker, decode) = (source, DECODE);
+    let computed = |positions| {
+        says(Happening::Computed {
+            worker,
+            positions,
+            of: 10,
+        })
+    };
+    let route = Route {
+        prefill: source,
+        decode,
+    };
+    vec![
+        (ms + 10, step(Queued, Reserving, Why::Admitted, 10)),
+        (ms + 10, says(Happening::Routed(route))),
+        (ms + 10, leg(decode)),
+        (
+            ms + 20,
+            says(Happening::Granted {
+                worker: decode,
+                cached_blocks: 0,
+            }),
+        ),
+        (ms + 20, step(Reserving, Prefilling, Why::Reserved, 10)),
+        (ms + 20, leg(source)),
+        (ms + 100, computed(5)),
+        (ms + 380, computed(10)),
+        (ms + 390, delivered(0, 1)),
+        (ms + 400, says(Happening::Published { worker })),
+        (ms + 400, step(Prefilling, Pulling, Why::Published, 380)),
+    ]
+}
+
+/// From the pull to the end of everything, from `ms` on.
+fn decoded(ms: u64, source: NodeId, generation: u32) -> Vec<(u64, RoomWhat)> {
+    use PhaseKind::{Decoding, Draining, Ended, Pulling};
+    let moved = Moved {
+        from: source,
+        to: DECODE,
+        bytes: 4_096,
+        descriptors: 2,
+        lasted: Span::from_millis(8),
+        transport: "tcp".into(),
+    };
+    vec![
+        (ms + 10, RoomWhat::Moved(moved)),
+        (ms + 10, step(Pulling, Decoding, Why::Pulled, 10)),
+        (ms + 15, returned(source, generation, Proof::Closed)),
+        (ms + 20, delivered(1, 1)),
+        (ms + 2_020, delivered(2, 1)),
+        (ms + 2_030, step(Decoding, Draining, Why::Outcome(DONE), 2_020)),
+        (
+            ms + 2_030,
+            RoomWhat::Answered {
+                outcome: DONE,
+                delivered: 3,
+            },
+        ),
+        (ms + 2_040, returned(DECODE, generation, Proof::Closed)),
+        (ms + 2_040, step(Draining, Ended, Why::Returned, 10)),
+        (ms + 2_040, RoomWhat::Ended { outcome: DONE }),
+    ]
+}
+
+fn alone(history: RoomHistory) -> Vec<TraceSpan> {
+    of_request(&[Arc::new(history)], Keep::Head)
+}
+
+pub(crate) fn one(spans: &[TraceSpan], kind: SpanKind) -> &TraceSpan {
+    let mut all = spans.iter().filter(|span| span.kind == kind);
+    let found = all.next().unwrap_or_else(|| panic!("no {kind:?}"));
+    assert!(all.next().is_none(), "two of {kind:?}");
+    found
+}
+
+/// What holds for the spans of every request: one name each, every parent there, children begin within their parents (and the owner's end
+/// there), links lead somewhere, and nothing but containers is without a name between arrival and end.
+pub(crate) fn check(owner: &[TraceSpan], workers: &[TraceSpan]) {
+    let all: Vec<&TraceSpan> = owner.iter().chain(workers).collect();
+    let by_id: BTreeMap<SpanId, &TraceSpan> = all.iter().map(|span| (span.id, *span)).collect();
+    assert_eq!(by_id.len(), all.len(), "two spans of one name");
+    for span in &all {
+        assert!(span.start <= span.end, "{span:?}");
+        assert!(
+            span.events.iter().all(|e| span.start <= e.at && e.at <= span.end),
+            "{span:?}"
+        );
+        for link in &span.links {
+            assert!(by_id.contains_key(&link.to), "a link to nowhere: {span:?}");
+        }
+        if span.kind == SpanKind::Request {
+            continue;
+        }
+        let parent = span.parent.and_then(|parent| by_id.get(&parent));
+        let parent = parent.unwrap_or_else(|| panic!("no parent: {span:?}"));
+        assert!(parent.start <= span.start, "{span:#?} begins before {parent:#?}");
+        assert!(span.start <= parent.end, "{span:#?} begins after {parent:#?}");
+        let is_workers = workers.iter().any(|own| own.id == span.id);
+        assert!(
+            is_workers || span.end <= parent.end,
+            "{span:#?} ends after {parent:#?}"
+        );
+        let allowed: &[SpanKind] = match span.kind {
+            SpanKind::Render | SpanKind::Tokenise => &[SpanKind::Prepare],
+            SpanKind::Prepare | SpanKind::Room => &[SpanKind::Request],
+            SpanKind::Attempt | SpanKind::Drain => &[SpanKind::Request, SpanKind::Room],
+            SpanKind::ComputePrompt => &[SpanKind::Prefill],
+            SpanKind::Read => &[SpanKind::Pull],
+            _ => &[SpanKind::Attempt],
+        };
+        assert!(
+            allowed.contains(&parent.kind),
+            "{:?} below {:?}",
+            span.kind,
+            parent.kind
+        );
+    }
+}
+
+/// How much of this time is in a span that says what was done, in microseconds.
+fn covered(spans: &[TraceSpan], from: Time, to: Time) -> u64 {
+    let holds =
+        |span: &&TraceSpan| !matches!(span.kind, SpanKind::Request | SpanKind::Room | SpanKind::Attempt);
+    let mut parts: Vec<(Time, Time)> = spans
+        .iter()
+        .filter(holds)
+        .map(|span| (span.start.max(from), span.end.min(to)))
+        .collect();
+    parts.sort();
+    let (mut sum, mut reached) = (0, from);
+    for (start, end) in parts {
+        sum += (end - start.max(reached)).micros;
+        reached = reached.max(end);
+    }
+    sum
+}
+
+/// At least 98 % of the time from arrival to the first token, and of all its time, lies in a named span.
+pub(crate) fn check_coverage(spans: &[TraceSpan], facts: &Facts, first: Time, ended: Time) {
+    for to in [first, ended] {
+        let whole = (to - facts.arrived()).micros;
+        let covered = covered(spans, facts.arrived(), to);
+        assert!(covered * 100 >= whole * 98, "{covered} of {whole} us");
+    }
+}
+
+fn names(span: &TraceSpan) -> Vec<&str> {
+    span.events.iter().map(|event| event.name).collect()
+}
+
+#[test]
+fn an_undisturbed_room() {
+    let mut history = RoomHistory::new(facts(1));
+    push(&mut history, 1, prefilled(1_000, PREFILL));
+    push(&mut history, 1, decoded(1_400, PREFILL, 1));
+    let facts = Arc::clone(history.facts());
+    let spans = alone(history);
+    check(&spans, &[]);
+    check_coverage(&spans, &facts, at(1_390), at(3_440));
+    let kinds: BTreeSet<SpanKind> = spans.iter().map(|span| span.kind).collect();
+    use SpanKind::{
+        Attempt, Decode, Drain, Prefill, Prepare, Pull, Queue, Release, Render, Request, Reserve, Tokenise,
+    };
+    let all = [
+        Request, Attempt, Prepare, Render, Tokenise, Queue, Reserve, Prefill, Pull, Release, Decode, Drain,
+    ];
+    assert_eq!(kinds, all.into());
+    assert_eq!(spans.len(), all.len());
+    let time = |kind| {
+        let span = one(&spans, kind);
+        (span.start.micros / 1_000, span.end.micros / 1_000)
+    };
+    let times = [
+        (Request, (900, 3_440)),
+        (Prepare, (900, 1_000)),
+        (Render, (950, 970)),
+        (Tokenise, (970, 1_000)),
+        (Queue, (1_000, 1_010)),
+        (Reserve, (1_010, 1_020)),
+        (Prefill, (1_020, 1_400)),
+        (Pull, (1_400, 1_410)),
+        (Release, (1_410, 1_415)),
+        (Decode, (1_410, 3_430)),
+        (Drain, (3_430, 3_440)),
+        (Attempt, (1_000, 3_440)),
+    ];
+    for (kind, expected) in times {
+        assert_eq!(time(kind), expected, "{kind:?}");
+    }
+    assert_eq!(
+        names(one(&spans, Prefill)),
+        ["chunk", "chunk", "first_token", "published"]
+    );
+    assert_eq!(names(one(&spans, Decode)), ["stall"]);
+    let stall = &one(&spans, Decode).events[0];
+    assert!(
+        stall
+            .attributes
+            .contains(&("innkeeper.stalled_ms", Value::Int(2_000)))
+    );
+}
+
+#[test]
+fn attributes_are_those_of_the_conventions() {
+    let mut history = RoomHistory::new(facts(1));
+    push(&mut history, 1, prefilled(1_000, PREFILL));
+    push(&mut history, 1, decoded(1_400, PREFILL, 1));
+    let spans = alone(history);
+    let request = one(&spans, SpanKind::Request);
+    let expected = [
+        ("gen_ai.operation.name", Value::Word("chat")),
+        ("gen_ai.provider.name", Value::Word("innkeeper")),
+        ("gen_ai.request.model", Value::Text("m".into())),
+        ("gen_ai.request.max_tokens", Value::Int(5)),
+        ("gen_ai.request.seed", Value::Int(3)),
+        ("gen_ai.usage.input_tokens", Value::Int(10)),
+        ("gen_ai.usage.output_tokens", Value::Int(3)),
+        ("gen_ai.response.finish_reasons", Value::Words(vec!["stop"])),
+        ("gen_ai.response.time_to_first_chunk", Value::Float(0.49)),
+        ("innkeeper.outcome", Value::Word("completed")),
+        ("innkeeper.request_id", Value::Text("req-1".into())),
+        ("innkeeper.room", Value::Room(ROOM)),
+        ("innkeeper.attempts", Value::Int(1)),
+        ("innkeeper.kept", Value::Word("head")),
+    ];
+    for (name, value) in expected {
+        assert_eq!(request.attribute(name), Some(&value), "{name}");
+    }
+    assert_eq!((request.parent, &request.status), (None, &Status::Unset));
+    let pull = one(&spans, SpanKind::Pull);
+    let expected = [
+        ("innkeeper.bytes", Value::Int(4_096)),
+        ("innkeeper.descriptors", Value::Int(2)),
+        ("innkeeper.transport", Value::Text("tcp".into())),
+        ("innkeeper.source", Value::Node(PREFILL)),
+        ("innkeeper.reader", Value::Node(DECODE)),
+    ];
+    for (name, value) in expected {
+        assert_eq!(pull.attribute(name), Some(&value), "{name}");
+    }
+    // No name twice on one span.
+    for span in &spans {
+        let names: BTreeSet<&str> = span.attributes.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), span.attributes.len(), "{span:#?}");
+    }
+}
+
+/// Its first decode dies while it streams: what was, and what replaces it.
+#[test]
+fn a_migrated_stream_has_both_attempts_and_the_second_links_to_the_first() {
+    let mut history = RoomHistory::new(facts(0));
+    push(&mut history, 1, prefilled(1_000, PREFILL));
+    push(
+        &mut history,
+        1,
+        vec![
+            (
+                1_410,
+                step(PhaseKind::Pulling, PhaseKind::Decoding, Why::Pulled, 10),
+            ),
+            (1_412, returned(PREFILL, 1, Proof::Closed)),
+            (1_420, delivered(1, 1)),
+            (
+                1_500,
+                says(Happening::AttemptFailed {
+                    worker: DECODE,
+                    error: AttemptError::WorkerLost,
+                    retried: true,
+                }),
+            ),
+        ],
+    );
+    let retry = Why::Retry(AttemptError::WorkerLost);
+    push(
+        &mut history,
+        2,
+        vec![(1_500, step(PhaseKind::Decoding, PhaseKind::Queued, retry, 90))],
+    );
+    // It goes on while the old lease is still being proven returned.
+    push(&mut history, 2, prefilled(1_500, OTHER));
+    push(&mut history, 2, vec![(1_900, returned(DECODE, 1, Proof::Fenced))]);
+    push(&mut history, 2, decoded(1_900, OTHER, 2));
+    let facts = Arc::clone(history.facts());
+    let spans = of_request(&[Arc::new(history)], Keep::Migrated);
+    check(&spans, &[]);
+    check_coverage(&spans, &facts, at(1_390), at(3_940));
+    let id = |generation| SpanId::of_attempt(facts.trace.id, ROOM, Generation(generation), SpanKind::Attempt);
+    let attempt = |generation| spans.iter().find(|span| span.id == id(generation)).unwrap();
+    let (first, second) = (attempt(1), attempt(2));
+    assert_eq!(first.status, Status::Error("worker_lost"));
+    assert!(first.links.is_empty());
+    assert_eq!(
+        second.links.iter().map(|link| link.to).collect::<Vec<_>>(),
+        [first.id]
+    );
+    // Until its lease was returned: beside the second.
+    assert_eq!((first.start, first.end), (at(1_000), at(1_900)));
+    assert_eq!((second.start, second.end), (at(1_500), at(3_940)));
+    let children = |parent: &TraceSpan| spans.iter().filter(|span| span.parent == Some(parent.id)).count();
+    // Queue, reserve, prefill, pull, decode, and two workers that let go one after the other.
+    assert_eq!((children(first), children(second)), (7, 6));
+    assert_eq!(
+        one(&spans, SpanKind::Request).attribute("innkeeper.kept"),
+        Some(&Value::Word("migrated"))
+    );
+}
+
+#[test]
+fn an_aborted_pull_has_its_pull_and_its_drain() {
+    let aborted = Outcome::Aborted(AbortBy::ClientGone);
+    let mut history = RoomHistory::new(facts(1));
+    push(&mut history, 1, prefilled(1_000, PREFILL));
+    let of = Generation(1);
+    push(
+        &mut history,
+        1,
+        vec![
+            (
+                1_450,
+                step(PhaseKind::Pulling, PhaseKind::Draining, Why::Outcome(aborted), 50),
+            ),
+            (
+                1_450,
+                RoomWhat::Answered {
+                    outcome: aborted,
+                    delivered: 1,
+                },
+            ),
+            (1_460, returned(PREFILL, 1, Proof::Closed)),
+            (
+                1_700,
+                says(Happening::ToldAgain {
+                    worker: DECODE,
+                    of,
+                    told: 2,
+                }),
+            ),
+            (
+                2_500,
+                says(Happening::DrainOverdue {
+                    worker: DECODE,
+                    of,
+                    told: 5,
+                }),
+            ),
+            (2_600, says(Happening::Fenced { worker: DECODE, of })),
+            (2_610, returned(DECODE, 1, Proof::Fenced)),
+            (
+                2_610,
+                step(PhaseKind::Draining, PhaseKind::Ended, Why::Returned, 1_160),
+            ),
+            (2_610, RoomWhat::Ended { outcome: aborted }),
+        ],
+    );
+    let facts = Arc::clone(history.facts());
+    let spans = alone(history);
+    // The read was cancelled and its buffers are proven untouched later.
+    let decode = stay(
+        DECODE,
+        1,
+        &[
+            (1_020, None, Some(StayPhase::Reserved)),
+            (1_401, Some(StayPhase::Reserved), Some(StayPhase::Pulling)),
+            (1_452, Some(StayPhase::Pulling), Some(StayPhase::Closing)),
+            (2_550, Some(StayPhase::Closing), None),
+        ],
+    );
+    let source = stay(
+        PREFILL,
+        1,
+        &[
+            (1_021, None, Some(StayPhase::Prefilling)),
+            (1_389, Some(StayPhase::Prefilling), Some(StayPhase::Published)),
+            (1_453, Some(StayPhase::Published), None),
+        ],
+    );
+    let workers: Vec<TraceSpan> = [decode, source].iter().flat_map(of_stay).collect();
+    check(&spans, &workers);
+    check_coverage(&spans, &facts, at(1_390), at(2_610));
+    let kinds: Vec<SpanKind> = workers.iter().map(|span| span.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            SpanKind::Read,
+            SpanKind::Closing,
+            SpanKind::ComputePrompt,
+            SpanKind::Publish
+        ]
+    );
+    let drain = one(&spans, SpanKind::Drain);
+    assert_eq!(
+        names(drain),
+        ["returned", "told_again", "drain_overdue", "fenced", "returned"]
+    );
+    assert_eq!(drain.status, Status::Error("fenced"));
+    assert!(
+        spans
+            .iter()
+            .all(|span| span.kind != SpanKind::Decode && span.kind != SpanKind::Release)
+    );
+    assert_eq!(one(&spans, SpanKind::Pull).end, at(1_450));
+    // Nobody's fault.
+    assert_eq!(one(&spans, SpanKind::Request).status, Status::Unset);
+}
+
+/// A stay with the trace of [`facts`], that went through these steps.
+fn stay(
+    worker: NodeId,
+    generation: u32,
+    steps: &[(u64, Option<StayPhase>, Option<StayPhase>)],
+) -> StayHistory {
+    let trace = facts(1).trace;
+    let request = SpanId::of_room(trace.id, ROOM, SpanKind::Request);
+    let attempt = room::Attempt {
+        room: ROOM,
+        generation: Generation(generation),
+    };
+    let facts = Arc::new(StayFacts {
+        attempt,
+        worker,
+        trace: Some(Trace {
+            parent: Some(request),
+            ..trace
+        }),
+        opened: at(steps[0].0),
+        ..StayFacts::clone(kit::stay().facts())
+    });
+    let mut history = StayHistory::new(facts);
+    for (ms, from, to) in steps {
+        let (at, from, to) = (at(*ms), *from, *to);
+        let step = StayTransition {
+            at,
+            attempt,
+            from,
+            to,
+            why: StayCause::Owner,
+            holds: Holds::NONE,
+        };
+        history.push(&observe::StayEvent {
+            at,
+            worker,
+            attempt,
+            what: StayWhat::Step(step),
+        });
+    }
+    history
+}
+
+#[test]
+fn what_a_worker_generates_is_told_once_and_belongs_to_the_attempt() {
+    let mut history = stay(
+        DECODE,
+        1,
+        &[
+            (1_000, None, Some(StayPhase::Reserved)),
+            (1_010, Some(StayPhase::Reserved), Some(StayPhase::Pulling)),
+            (1_020, Some(StayPhase::Pulling), Some(StayPhase::Decoding)),
+        ],
+    );
+    let attempt = history.facts().attempt;
+    for (ms, count) in [(1_030, 1), (1_040, 1), (3_040, 2)] {
+        let what = StayWhat::Sampled { count };
+        history.push(&observe::StayEvent {
+            at: at(ms),
+            worker: DECODE,
+            attempt,
+            what,
+        });
+    }
+    let end = StayTransition {
+        at: at(3_050),
+        attempt,
+        from: Some(StayPhase::Decoding),
+        to: None,
+        why: StayCause::Finished,
+        holds: Holds::NONE,
+    };
+    history.push(&observe::StayEvent {
+        at: at(3_050),
+        worker: DECODE,
+        attempt,
+        what: StayWhat::Step(end),
+    });
+    let spans = of_stay(&history);
+    let generate = one(&spans, SpanKind::Generate);
+    assert_eq!((generate.start, generate.end), (at(1_020), at(3_050)));
+    assert_eq!(names(generate), ["first_token", "stall"]);
+    assert_eq!(generate.attribute("innkeeper.tokens"), Some(&Value::Int(4)));
+    assert_eq!(
+        generate.attribute("innkeeper.why"),
+        Some(&Value::Word("finished"))
+    );
+    let trace = history.facts().trace.unwrap();
+    assert_eq!(
+        generate.parent,
+        Some(SpanId::of_attempt(
+            trace.id,
+            ROOM,
+            Generation(1),
+            SpanKind::Attempt
+        ))
+    );
+    // An owner that names no trace gets none.
+    assert!(of_stay(&kit::stay()).is_empty());
+}
+
+#[test]
+fn several_answers_have_a_room_each_below_one_request() {
+    let rooms: Vec<Arc<RoomHistory>> = (0..3)
+        .map(|index| {
+            let seq = ROOM.seq + u64::from(index);
+            let facts: SharedFacts = Arc::new(Facts {
+                room: RoomId { seq, ..ROOM },
+                index,
+                of: 3,
+                ..Facts::clone(&facts(1))
+            });
+            let mut history = RoomHistory::new(facts);
+            let ms = 1_000 + 100 * u64::from(index);
+            push(&mut history, 1, prefilled(ms, PREFILL));
+            push(&mut history, 1, decoded(ms + 400, PREFILL, 1));
+            Arc::new(history)
+        })
+        .rev()
+        .collect();
+    let spans = of_request(&rooms, Keep::Head);
+    check(&spans, &[]);
+    let request = one(&spans, SpanKind::Request);
+    assert_eq!((request.start, request.end), (at(900), at(3_640)));
+    assert_eq!(
+        request.attribute("gen_ai.request.choice.count"),
+        Some(&Value::Int(3))
+    );
+    assert_eq!(
+        request.attribute("gen_ai.usage.output_tokens"),
+        Some(&Value::Int(9))
+    );
+    let children: Vec<SpanKind> = spans
+        .iter()
+        .filter(|span| span.parent == Some(request.id))
+        .map(|span| span.kind)
+        .collect();
+    assert_eq!(
+        children,
+        [SpanKind::Prepare, SpanKind::Room, SpanKind::Room, SpanKind::Room]
+    );
+    assert_eq!(
+        spans.iter().filter(|span| span.kind == SpanKind::Attempt).count(),
+        3
+    );
+}
+
+#[test]
+fn an_owner_that_dies_leaves_a_drain() {
+    let lost = Outcome::Failed(room::Failure::OwnerLost);
+    let mut history = RoomHistory::new(facts(0));
+    push(&mut history, 1, prefilled(1_000, PREFILL));
+    push(
+        &mut history,
+        1,
+        vec![
+            (
+                1_500,
+                RoomWhat::OwnerDied {
+                    phase: PhaseKind::Pulling,
+                    why: "a panic".into(),
+                    deaths: 1,
+                },
+            ),
+            (
+                1_500,
+                RoomWhat::Answered {
+                    outcome: lost,
+                    delivered: 1,
+                },
+            ),
+            (1_520, returned(PREFILL, 1, Proof::Closed)),
+            (1_530, returned(DECODE, 1, Proof::Closed)),
+            (
+                1_530,
+                step(PhaseKind::Draining, PhaseKind::Ended, Why::Returned, 30),
+            ),
+            (1_530, RoomWhat::Ended { outcome: lost }),
+        ],
+    );
+    let facts = Arc::clone(history.facts());
+    let spans = of_request(&[Arc::new(history)], Keep::Failed);
+    check(&spans, &[]);
+    check_coverage(&spans, &facts, at(1_390), at(1_530));
+    assert_eq!(one(&spans, SpanKind::Pull).end, at(1_500));
+    assert_eq!(
+        names(one(&spans, SpanKind::Drain)),
+        ["owner_died", "returned", "returned"]
+    );
+    assert_eq!(one(&spans, SpanKind::Request).status, Status::Error("owner_lost"));
+}
+
+/// Of a room that was refused very often, the attempts in the middle are left out; the rest still fits together.
+#[test]
+fn what_is_left_out_breaks_nothing() {
+    let mut history = RoomHistory::new(facts(0));
+    let error = AttemptError::Refused(room::Refusal::NoBlocks);
+    let mut ms = 1_000;
+    for generation in 1..=200 {
+        let route = Route {
+            prefill: PREFILL,
+            decode: DECODE,
+        };
+        push(
+            &mut history,
+            generation,
+            vec![
+                (
+                    ms + 1,
+                    step(PhaseKind::Queued, PhaseKind::Reserving, Why::Admitted, 1),
+                ),
+                (ms + 1, says(Happening::Routed(route))),
+                (ms + 1, leg(DECODE)),
+                (
+                    ms + 5,
+                    says(Happening::AttemptFailed {
+                        worker: DECODE,
+                        error,
+                        retried: true,
+                    }),
+                ),
+                (ms + 5, returned(DECODE, generation, Proof::Refused)),
+            ],
+        );
+        push(
+            &mut history,
+            generation + 1,
+            vec![(
+                ms + 5,
+                step(PhaseKind::Reserving, PhaseKind::Queued, Why::Retry(error), 4),
+            )],
+        );
+        ms += 5;
+    }
+    push(&mut history, 201, prefilled(ms, PREFILL));
+    push(&mut history, 201, decoded(ms + 400, PREFILL, 201));
+    assert!(history.events().left_out() > 0);
+    let spans = of_request(&[Arc::new(history)], Keep::Migrated);
+    let request = one(&spans, SpanKind::Request);
+    assert!(matches!(request.attribute("innkeeper.events_left_out"), Some(Value::Int(n)) if *n > 0));
+    assert_eq!(request.attribute("innkeeper.attempts"), Some(&Value::Int(201)));
+    // Links may lead to what was left out; all else is as always.
+    let whole: Vec<TraceSpan> = spans
+        .iter()
+        .cloned()
+        .map(|mut span| {
+            span.links.clear();
+            span
+        })
+        .collect();
+    check(&whole, &[]);
+    let last = SpanId::of_attempt(facts(0).trace.id, ROOM, Generation(201), SpanKind::Attempt);
+    assert!(spans.iter().any(|span| span.id == last));
+}
+
+#[test]
+fn nothing_comes_of_nothing() {
+    assert!(of_request(&[], Keep::Head).is_empty());
+    assert_eq!(SpanId::of_room(facts(0).trace.id, ROOM, SpanKind::Request), {
+        let history = kit::ended(1, None, DONE, 1_200);
+        one(&alone(history), SpanKind::Request).id
+    });
+    assert_ne!(GATEWAY, PREFILL);
+}
