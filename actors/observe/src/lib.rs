@@ -26,6 +26,7 @@ mod history;
 mod ids;
 pub mod labels;
 mod log;
+mod metrics;
 mod recorder;
 mod sampling;
 pub mod span;
@@ -37,5 +38,9 @@ pub use event::{
 pub use facts::{Drawing, Facts, Prepared, SharedFacts, StayFacts};
 pub use history::{Entries, Kept, RoomHistory, RoomState, StayHistory, Stream, Workers};
 pub use ids::{SpanId, SpanKind, Trace, TraceId};
+pub use metrics::{
+    Exposition, GatewayLevels, LinkLevel, LinkedWorker, Metrics, NodeLevels, Pool, RoomLevel, Tables,
+    TurnedAway, WorkerLevels, outcomes,
+};
 pub use recorder::{Listener, Recorder, Told, TraceSink};
 pub use sampling::{Keep, Sampling};
