@@ -66,8 +66,8 @@ impl SpanId {
         self.0
     }
 
-    /// The span of `kind` that is about this. `generation` is 0 for what is about the room as a whole, `worker` that of the owner's spans
-    /// is its gateway's.
+    /// The span of `kind` that is about this. `generation` is 0 for what is about the room as a whole; `worker` is who says it: for spans of
+    /// the owner, its gateway.
     #[must_use]
     pub fn of(trace: TraceId, room: RoomId, generation: Generation, worker: NodeId, kind: SpanKind) -> Self {
         let mut hash = Xxh3::with_seed(SEED);

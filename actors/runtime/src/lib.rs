@@ -33,6 +33,6 @@ pub use gateway::{
     Answer, Bookkeeping, Counts, Find, GatewayHandle, GatewaySpec, Job, Layout, Peer, Preparation, Refused,
     RoomView, WorkerState,
 };
-pub use node::{LocalWorker, Node, StartError};
+pub use node::{Node, StartError};
 pub use pool::BuildWorker;
-pub use worker::{BuildTransfer, StartEngine, WorkerSpec};
+pub use worker::{BuildTransfer, Figures, LocalWorker, LocalWorkers, StartEngine, WorkerSpec};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use observe::{NodeEvent, NodeWhat, Recorder, StayHistory};
+use observe::{NodeEvent, NodeWhat, Recorder};
 use ractor::concurrency::oneshot;
 use ractor::{Actor, ActorProcessingErr, ActorRef, Message, RpcReplyPort, SupervisionEvent};
 use tokio::sync::watch;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::clock::Clock;
 use crate::gateway::{self, GatewayHandle, GatewayMessage, GatewaySpec};
 use crate::pool::{BUILD_PATIENCE, BuildWorker, Pool, PoolArguments, PoolMessage};
-use crate::worker::StayBoard;
+use crate::worker::{LocalWorkers, StayBoard};
 
 /// How often a draining worker is asked what it has left.
 const DRAIN_POLL: Duration = Duration::from_millis(50);
@@ -81,20 +81,7 @@ pub struct Node {
     ended: watch::Receiver<Option<String>>,
     gateways: Vec<ActorRef<GatewayMessage>>,
     pools: Vec<ActorRef<PoolMessage>>,
-    workers: Vec<(String, Arc<StayBoard>)>,
-}
-
-/// A worker of this node as it sees itself, over all its incarnations.
-#[derive(Clone, Debug)]
-pub struct LocalWorker {
-    /// Its name.
-    pub name: String,
-    /// Messages that wait for its actor.
-    pub mailbox: usize,
-    /// The stays that are there.
-    pub stays: Vec<StayHistory>,
-    /// Those that ended lately, oldest first; bounded.
-    pub ended: Vec<Arc<StayHistory>>,
+    workers: LocalWorkers,
 }
 
 /// Why a part of the node could not be started.
@@ -132,7 +119,7 @@ impl Node {
             ended,
             gateways: Vec::new(),
             pools: Vec::new(),
-            workers: Vec::new(),
+            workers: LocalWorkers::default(),
         })
     }
 
@@ -153,7 +140,7 @@ impl Node {
     /// If the pool's actor cannot be started.
     pub async fn pool(&mut self, name: String, build: BuildWorker) -> Result<(), StartError> {
         let board = Arc::<StayBoard>::default();
-        self.workers.push((name.clone(), Arc::clone(&board)));
+        self.workers.add(name.clone(), Arc::clone(&board));
         let arguments = PoolArguments {
             name,
             clock: self.clock,
@@ -211,16 +198,10 @@ impl Node {
         }
     }
 
-    /// The workers of this node, as they see themselves.
+    /// The workers of this node, as they see themselves; those that are started later too.
     #[must_use]
-    pub fn workers(&self) -> Vec<LocalWorker> {
-        let of = |(name, board): &(String, Arc<StayBoard>)| LocalWorker {
-            name: name.clone(),
-            mailbox: board.mailbox(),
-            stays: board.open(),
-            ended: board.lately_ended(),
-        };
-        self.workers.iter().map(of).collect()
+    pub fn workers(&self) -> LocalWorkers {
+        self.workers.clone()
     }
 
     /// The node's clock.

@@ -170,6 +170,7 @@ pub struct Counts {
     pub pulled: BTreeMap<String, (u64, u64, u64)>,
 }
 
+#[deny(clippy::wildcard_enum_match_arm)]
 impl Counts {
     fn count(&mut self, what: &RoomWhat) {
         match what {

@@ -35,7 +35,7 @@ impl SupervisorState {
             self.give_back(*room, inherited.generation);
             if inherited.answered {
                 // It may have died between fixing the outcome and saying it.
-                self.answer(&owner, *room, *index, inherited.outcome);
+                self.shared.answer(*room, &owner.sink, *index, inherited.outcome);
             }
         }
         if owner.deaths < MAX_DEATHS {
@@ -79,17 +79,12 @@ impl SupervisorState {
         }
     }
 
-    fn answer(&self, owner: &Owner, room: RoomId, index: usize, outcome: Outcome) {
-        let delivered = self.shared.board.get(room).map_or(0, |view| view.delivered);
-        self.shared.answer(room, (&owner.sink, index), outcome, delivered);
-    }
-
     /// The last resort, when heirs die as well: the client is answered, and the workers are fenced, which ends the leases.
     fn bury(&self, request: RequestId, owner: &Owner, left: &[Left]) {
         for (room, index, inherited) in left {
             let workers = crate::convert::count(inherited.legs.len());
             self.shared.happened(*room, |_| RoomWhat::Buried { workers });
-            self.answer(owner, *room, *index, inherited.outcome);
+            self.shared.answer(*room, &owner.sink, *index, inherited.outcome);
             for (worker, _) in &inherited.legs {
                 self.shared
                     .fence(*worker, "the owner of a room there dies again and again");

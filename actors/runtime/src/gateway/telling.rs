@@ -37,27 +37,25 @@ impl Shared {
     }
 
     /// Answers the client, if nobody has, and tells of it.
-    pub(crate) fn answer(&self, id: RoomId, answer: (&AnswerSink, usize), outcome: Outcome, delivered: u32) {
-        let (sink, index) = answer;
+    pub(crate) fn answer(&self, id: RoomId, sink: &AnswerSink, index: usize, outcome: Outcome) {
         if let Some(outcome) = sink.end(index, outcome, self.board.ended_in(id)) {
-            self.happened(id, |_| RoomWhat::Answered { outcome, delivered });
+            self.happened(id, |known| RoomWhat::Answered {
+                outcome,
+                delivered: known.state().stream.tokens,
+            });
         }
     }
 
-    /// Nothing of the room is left; `outcome` is told where none was before. If its trace is kept for what has become of it, its workers hear
-    /// so.
+    /// Nothing of the room is left; `outcome` is told where none was before. If its request's trace is kept for what has become of it, the
+    /// workers hear so.
     pub(crate) fn ended(&self, id: RoomId, outcome: Option<Outcome>) {
         let Some((event, history)) = self.board.ended(id, outcome, self.clock.now()) else {
             return;
         };
         self.tell(&event.into(), &About::of(&history));
-        if self
-            .recorder
-            .room_over(&history)
-            .is_some_and(|keep| keep.is_late())
-        {
-            for worker in history.state().workers.iter() {
-                self.fabric.keep_trace(worker, id.seq);
+        for late in self.recorder.room_over(&history) {
+            for worker in late.state().workers.iter() {
+                self.fabric.keep_trace(worker, late.facts().room.seq);
             }
         }
     }

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use observe::{StayEvent, StayFacts, StayHistory, StayWhat};
 use room::{Attempt, NodeId, Span};
 
+use super::local::Figures;
+
 /// How many ended stays are remembered: a gateway that wants one of them for a trace says so when its room is over, some heartbeats later. A
 /// history has ten kilobytes at most, and two mostly.
 const REMEMBERED: usize = 1_024;
@@ -29,6 +31,8 @@ struct Stays {
 #[derive(Debug, Default)]
 pub(crate) struct StayBoard {
     stays: Mutex<Stays>,
+    /// What the worker last said of itself.
+    figures: Mutex<Option<Figures>>,
     /// Messages that the worker's actor has not looked at.
     mailbox: AtomicUsize,
 }
@@ -110,7 +114,21 @@ impl StayBoard {
     /// The worker's incarnation is over: so is what was there, without another word.
     pub(crate) fn over(&self) {
         self.retain(|_| false);
+        self.show(None);
         self.mailbox.store(0, Ordering::Relaxed);
+    }
+
+    /// What the worker says of itself, or that there is none.
+    pub(super) fn show(&self, figures: Option<Figures>) {
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+
+    /// What it last said.
+    pub(super) fn figures(&self) -> Option<Figures> {
+        self.figures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// A message is put into the worker's mailbox.

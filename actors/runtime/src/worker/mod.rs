@@ -6,6 +6,7 @@
 
 mod board;
 mod content;
+mod local;
 mod outbox;
 mod perform;
 mod start;
@@ -24,6 +25,7 @@ use room::{HostInput, NodeId};
 use wire::{ToGateway, ToWorker};
 
 pub(crate) use board::StayBoard;
+pub use local::{Figures, LocalWorker, LocalWorkers};
 pub use start::{BuildTransfer, StartEngine, WorkerSpec};
 use state::State;
 

@@ -5,6 +5,7 @@ use observe::StayWhat;
 use room::{Attempt, BlockId, EngineInput, HostCommand, HostInput, NodeId, ToOwner, TransferInput};
 use wire::{Ticket, ToGateway};
 
+use super::local::Figures;
 use super::state::State;
 use crate::convert;
 
@@ -278,6 +279,11 @@ impl State {
             .map(|stay| convert::held(&stay, now));
         let held = held.collect();
         let stats = self.stats();
+        self.board.show(Some(Figures {
+            node: self.node,
+            gateways: self.outbox.gateways(),
+            stats: stats.clone(),
+        }));
         self.outbox
             .send(gateway, &ToGateway::HeartbeatAck { n, held, stats });
     }

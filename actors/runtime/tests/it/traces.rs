@@ -183,6 +183,13 @@ async fn a_room_is_found_with_all_that_happened_to_it() {
     assert_eq!((moved.from, moved.to), (route.prefill, route.decode));
     assert!(moved.bytes > 0 && moved.descriptors > 0, "{moved:?}");
     assert_eq!(history.state().ended_in, Some(PhaseKind::Decoding));
+    for worker in cluster.node.workers().all() {
+        let stays = worker.find(room);
+        assert_eq!(stays.len(), 1, "{}", worker.name());
+        assert_eq!(stays[0].facts().trace.map(|told| told.id), Some(trace.id));
+        let figures = worker.figures().unwrap();
+        assert_eq!((figures.node, figures.gateways), (stays[0].facts().worker, 1));
+    }
 }
 
 fn milestone(what: &RoomWhat) -> Option<&'static str> {

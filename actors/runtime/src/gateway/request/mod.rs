@@ -325,9 +325,8 @@ impl RequestState {
 
     /// The client hears at once. Siblings of a room that failed are of no use to the request any more.
     fn answer(&mut self, at: usize, outcome: Outcome) {
-        let Open { id, index, slot } = &self.slots[at];
-        self.shared
-            .answer(*id, (&self.sink, *index), outcome, slot.delivered());
+        let Open { id, index, .. } = &self.slots[at];
+        self.shared.answer(*id, &self.sink, *index, outcome);
         if !matches!(outcome, Outcome::Completed(_) | Outcome::Aborted(_)) && self.slots.len() > 1 {
             for sibling in self.slots.iter().filter(|open| open.id != *id) {
                 self.shared

@@ -52,11 +52,6 @@ impl Slot {
         self.found
     }
 
-    /// Tokens delivered.
-    pub(super) fn delivered(&self) -> u32 {
-        convert::count(self.answer.len())
-    }
-
     /// Keeps the content of a worker's news and gives the reports that the room decides on. What is not of the current attempt, or not
     /// from the worker whose turn it is, is judged by the room as well, but replaces no content.
     pub(super) fn reports(&mut self, from: NodeId, generation: Generation, news: News) -> Vec<Report> {

@@ -253,8 +253,8 @@ impl Cluster {
             .await;
         self.heard.check_counts(&self.gateway.counts());
         self.heard.check_stays();
-        for worker in self.node.workers() {
-            assert!(worker.stays.is_empty(), "{worker:#?}");
+        for worker in self.node.workers().all() {
+            assert!(worker.stays().is_empty(), "{worker:#?}");
         }
         for ended in self.gateway.rooms_ended() {
             let found = self.gateway.find(&Find::Room(ended.room));
