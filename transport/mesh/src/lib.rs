@@ -50,7 +50,7 @@ pub use config::Config;
 pub use endpoint::{BindError, client_config, dial_endpoint, listen_endpoint, server_config};
 #[cfg(feature = "faults")]
 pub use faults::{Fault, Faults};
-pub use gateway::{GatewayLinks, GatewayNode, GatewaySide, Listener, ListenerStats};
+pub use gateway::{GatewayLinks, GatewayNode, GatewaySide, Listener, ListenerFigures, ListenerStats};
 pub use identity::{DevCa, Identity, IdentityError, IdentityFiles};
 pub use link::{DownReason, Link, LinkEvent, LinkId, LinkStats, SendError, Side, Unread};
 pub use lose::{LoseError, lose};

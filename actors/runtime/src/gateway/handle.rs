@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::LinkStats;
+use mesh::{LinkStats, ListenerFigures, ListenerStats};
 use observe::{NodeWhat, RefusedBecause, RoomHistory, SpanId, SpanKind, Text, Trace, TraceId};
 use ractor::{ActorRef, RpcReplyPort};
 use room::{AbortBy, NodeId, PhaseKind, RoomId, Time, WaitsFor, WorkerView};
@@ -159,6 +159,7 @@ pub struct GatewayHandle {
     pub(crate) shared: Arc<Shared>,
     pub(crate) desk: Arc<DeskBoard>,
     pub(crate) links: Arc<LinkBoard>,
+    pub(crate) listener: ListenerFigures,
     pub(crate) supervisor: ActorRef<SupervisorMessage>,
 }
 
@@ -264,6 +265,12 @@ impl GatewayHandle {
     #[must_use]
     pub fn links(&self) -> Vec<(NodeId, SocketAddr, LinkStats)> {
         self.shared.fabric.links()
+    }
+
+    /// What became of the connections of workers, since the start.
+    #[must_use]
+    pub fn connections(&self) -> ListenerStats {
+        self.listener.read()
     }
 
     /// Sends nothing new to the worker of that name from now on, or does again; what is there finishes. `false` if none of that name is

@@ -184,6 +184,7 @@ pub(crate) async fn start(
         epoch: spec.node.0,
     };
     let listener = Listener::start(spec.endpoint, node, Arc::new(connected), spec.mesh);
+    let figures = listener.figures();
     let state = GatewayState {
         shared: Arc::clone(&shared),
         supervisor: supervisor.clone(),
@@ -196,6 +197,7 @@ pub(crate) async fn start(
         shared,
         desk,
         links,
+        listener: figures,
         supervisor,
     };
     Ok((handle, gateway))

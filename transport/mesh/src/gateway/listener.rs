@@ -25,7 +25,7 @@ pub(super) struct Shared {
     pub(super) links: Arc<dyn GatewayLinks>,
     pub(super) registry: Arc<Registry>,
     pub(super) last_number: AtomicU64,
-    pub(super) counts: Counts,
+    pub(super) counts: Arc<Counts>,
     pub(super) complaints: Complaints,
     pub(super) stop: CancellationToken,
 }
@@ -51,6 +51,24 @@ pub struct ListenerStats {
     pub turned_away: u64,
 }
 
+/// Where a listener's figures can be read, even when it has ended. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ListenerFigures(Arc<Counts>);
+
+impl ListenerFigures {
+    /// The figures now.
+    #[must_use]
+    pub fn read(&self) -> ListenerStats {
+        let counts = &self.0;
+        ListenerStats {
+            links: counts.links.load(Ordering::Relaxed),
+            failed: counts.failed.load(Ordering::Relaxed),
+            refused: counts.refused.load(Ordering::Relaxed),
+            turned_away: counts.turned_away.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// A gateway's door for workers. Dropping it ends every link at once; [`Listener::stop`] ends them in order.
 #[derive(Debug)]
 pub struct Listener {
@@ -69,7 +87,7 @@ impl Listener {
         config: Config,
     ) -> Self {
         let registry = Arc::default();
-        let (last_number, counts) = (AtomicU64::new(0), Counts::default());
+        let (last_number, counts) = (AtomicU64::new(0), Arc::default());
         let shared = Arc::new(Shared {
             node,
             config,
@@ -99,13 +117,13 @@ impl Listener {
     /// Its figures.
     #[must_use]
     pub fn stats(&self) -> ListenerStats {
-        let counts = &self.shared.counts;
-        ListenerStats {
-            links: counts.links.load(Ordering::Relaxed),
-            failed: counts.failed.load(Ordering::Relaxed),
-            refused: counts.refused.load(Ordering::Relaxed),
-            turned_away: counts.turned_away.load(Ordering::Relaxed),
-        }
+        self.figures().read()
+    }
+
+    /// Its figures, for whoever does not have the listener.
+    #[must_use]
+    pub fn figures(&self) -> ListenerFigures {
+        ListenerFigures(Arc::clone(&self.shared.counts))
     }
 
     /// Takes no new connection, delivers what is queued on the links (for at most the flush deadline), and ends them; each peer is

@@ -9,7 +9,7 @@ use wire::{Hello, ToGateway, ToWorker};
 
 use crate::link::{Link, LinkEvent, Side};
 
-pub use listener::{Listener, ListenerStats};
+pub use listener::{Listener, ListenerFigures, ListenerStats};
 
 /// The gateway's end of a link.
 #[derive(Debug)]
