@@ -1,5 +1,6 @@
 //! What is said about what happens.
 
+mod explain;
 mod history;
 mod ids;
 mod kit;
