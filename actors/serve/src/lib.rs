@@ -23,6 +23,7 @@ mod progress;
 mod ready;
 mod rooms;
 mod signals;
+mod telemetry;
 mod text;
 
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 
 use cli::{Cli, Command};
+use telemetry::Telemetry;
 
 /// Does what the command line says. Failures are told in one line on standard error.
 #[must_use]
@@ -63,7 +65,12 @@ fn told(error: &anyhow::Error) -> String {
 
 fn perform(cli: &Cli) -> Result<()> {
     let config = cli.load_config()?;
-    log::init(&config.log)?;
+    let is_node = match &cli.command {
+        Command::Up(args) => !args.processes,
+        other => matches!(other, Command::Gateway(_) | Command::Worker(_)),
+    };
+    let telemetry = Telemetry::new(&config.tracing).filter(|_| is_node);
+    log::init(&config.log, telemetry.as_ref())?;
     files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -73,9 +80,9 @@ fn perform(cli: &Cli) -> Result<()> {
     let ended = runtime.block_on(async {
         match &cli.command {
             Command::Up(args) if args.processes => processes::up(&config, args, with_stdin).await,
-            Command::Up(args) => compose::up(&config, args, with_stdin).await,
-            Command::Gateway(_) => compose::gateway(&config, with_stdin).await,
-            Command::Worker(_) => compose::worker(&config, with_stdin).await,
+            Command::Up(args) => compose::up(&config, args, telemetry, with_stdin).await,
+            Command::Gateway(_) => compose::gateway(&config, telemetry, with_stdin).await,
+            Command::Worker(_) => compose::worker(&config, telemetry, with_stdin).await,
             Command::Chat(args) => chat::run(&config, args).await,
             Command::Rooms(args) => rooms::run(&config, args).await,
             Command::Doctor => doctor::run(&config).await,

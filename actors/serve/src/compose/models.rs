@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use model::{FetchOptions, Model, ModelSource};
+use tracing::instrument;
 
 use crate::config::Config;
 use crate::{paths, progress};
 
 /// The model's file, fetched if it is not here yet.
+#[instrument(name = "fetch_model", skip_all, fields(source = %config.model.source))]
 pub(crate) async fn file(config: &Config) -> Result<PathBuf> {
     let source: ModelSource = config.model.source.parse().context("model.source")?;
     let options = FetchOptions::new(paths::models(config)?);
@@ -24,6 +26,7 @@ pub(crate) async fn file(config: &Config) -> Result<PathBuf> {
 }
 
 /// The model, open: tokenizer and shape; weights stay in the file until a worker loads them.
+#[instrument(name = "open_model", skip_all)]
 pub(crate) async fn open(config: &Config) -> Result<Arc<Model>> {
     let path = file(config).await?;
     let opened = tokio::task::spawn_blocking(move || Model::open(&path)).await?;

@@ -15,6 +15,7 @@ use mesh::Target;
 use model::{Model, PoolOptions};
 use room::{HostLimits, Span};
 use runtime::{BuildTransfer, BuildWorker, Clock, WorkerSpec};
+use tracing::instrument;
 use wire::Role;
 
 use super::{identity, new_node};
@@ -45,6 +46,7 @@ pub(crate) fn recipe(
     })
 }
 
+#[instrument(name = "load_worker", parent = None, skip_all, fields(name, role = %role))]
 fn build(
     config: &Config,
     name: &str,
@@ -204,6 +206,7 @@ fn ucx_config(config: &Config) -> UcxConfig {
 
 /// UCX: as configured, the system's, the cache's, or fetched into the cache; and whether it starts with these settings, which a worker
 /// would only find when its weights are loaded.
+#[instrument(name = "load_ucx", skip_all)]
 pub(crate) async fn ucx(config: &Config) -> Result<Arc<Ucx>> {
     let cache = paths::ucx(config)?;
     let library = config.ucx.library.clone();

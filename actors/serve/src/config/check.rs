@@ -61,10 +61,27 @@ impl Config {
                 ));
             }
         }
+        self.check_tracing()
+    }
+
+    fn check_tracing(&self) -> Result<(), Broken> {
+        let tracing = &self.tracing;
+        for (key, url) in [("tracing.endpoint", &tracing.endpoint), ("tracing.ui", &tracing.ui)] {
+            if !url.is_empty() && !is_origin(url, key == "tracing.ui") {
+                let rule = match key {
+                    "tracing.ui" => "http://HOST:PORT or https://HOST, or empty",
+                    _ => "http://HOST:PORT, or empty; TLS is a matter of a collector beside the node",
+                };
+                return Err(broken(key, url, rule.to_owned()));
+            }
+        }
+        if !(0.0..=1.0).contains(&tracing.sample) {
+            return Err(broken("tracing.sample", &tracing.sample, "from 0 to 1".to_owned()));
+        }
         Ok(())
     }
 
-    fn ranges(&self) -> [(&'static str, u64, RangeInclusive<u64>); 21] {
+    fn ranges(&self) -> [(&'static str, u64, RangeInclusive<u64>); 23] {
         let (api, limits, mesh, worker) = (&self.api, &self.limits, &self.mesh, &self.worker);
         [
             ("api.max_body_bytes", api.max_body_bytes as u64, 1..=1 << 30),
@@ -93,8 +110,26 @@ impl Config {
             ("worker.chunk_tokens", worker.chunk_tokens as u64, 1..=1 << 20),
             ("worker.threads", worker.threads as u64, 0..=1_024),
             ("ucx.no_progress_ms", self.ucx.no_progress_ms, 10..=DAY_MS),
+            (
+                "tracing.slow_first_token_ms",
+                self.tracing.slow_first_token_ms,
+                0..=DAY_MS,
+            ),
+            ("tracing.slow_total_ms", self.tracing.slow_total_ms, 0..=DAY_MS),
         ]
     }
+}
+
+/// Whether it is an address without a path: `http://HOST:PORT`, or where that may be one of TLS `https://HOST`.
+fn is_origin(url: &str, with_tls: bool) -> bool {
+    let Ok(uri) = url.parse::<hyper::Uri>() else {
+        return false;
+    };
+    let scheme = uri.scheme_str();
+    (scheme == Some("http") || (with_tls && scheme == Some("https")))
+        && uri.host().is_some_and(|host| !host.is_empty())
+        && matches!(uri.path(), "" | "/")
+        && uri.query().is_none()
 }
 
 fn broken(key: &'static str, value: &impl ToString, rule: String) -> Broken {

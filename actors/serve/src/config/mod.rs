@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "faults")]
 pub(crate) use sections::Faults;
-pub(crate) use sections::{Admin, Api, Limits, Log, LogFormat, Mesh, Model, Node, Ucx, Worker, WorkerRole};
+pub(crate) use sections::{
+    Admin, Api, Limits, Log, LogFormat, Mesh, Model, Node, Tracing, TracingProtocol, Ucx, Worker, WorkerRole,
+};
 pub(crate) use setting::{ENVIRONMENT, Origin, Setting};
 
 /// Everything that can be set. Every field has a safe default; `innkeeper config` prints the effective values.
@@ -30,6 +32,7 @@ pub(crate) struct Config {
     pub(crate) worker: Worker,
     pub(crate) ucx: Ucx,
     pub(crate) log: Log,
+    pub(crate) tracing: Tracing,
     /// Only test builds have it.
     #[cfg(feature = "faults")]
     pub(crate) faults: Faults,

@@ -48,8 +48,10 @@ pub(crate) struct Api {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Admin {
-    /// `/rooms`, `/workers`, `/metrics`; never on the clients' listener.
+    /// A gateway's: `/rooms`, `/workers`, `/metrics`; never on the clients' listener.
     pub(crate) listen: SocketAddr,
+    /// A worker's: `/stays`, `/health`, `/metrics`; port 0: any that is free, which the log names.
+    pub(crate) worker: SocketAddr,
 }
 
 /// Links between nodes.
@@ -166,6 +168,34 @@ pub(crate) struct Log {
     pub(crate) format: LogFormat,
 }
 
+/// How traces are sent.
+#[derive(Copy, Clone, Eq, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TracingProtocol {
+    /// OTLP over gRPC.
+    Grpc,
+    /// OTLP over HTTP, as protobuf.
+    Http,
+}
+
+/// Traces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Tracing {
+    /// The collector: `http://HOST:PORT`; empty: no traces.
+    pub(crate) endpoint: String,
+    /// How it is spoken to.
+    pub(crate) protocol: TracingProtocol,
+    /// The share of all traces that is kept from the beginning, from 0 to 1.
+    pub(crate) sample: f64,
+    /// A trace whose first token took this long is kept in any case.
+    pub(crate) slow_first_token_ms: u64,
+    /// And so is one that took this long in all.
+    pub(crate) slow_total_ms: u64,
+    /// Where people look at traces, for links to them: `http://HOST:PORT` of Jaeger; empty: nowhere.
+    pub(crate) ui: String,
+}
+
 /// Switches of faults, which only test builds have.
 #[cfg(feature = "faults")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -205,6 +235,7 @@ impl Default for Admin {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(LOOPBACK, 9090),
+            worker: SocketAddr::new(LOOPBACK, 0),
         }
     }
 }
@@ -271,6 +302,19 @@ impl Default for Log {
         Self {
             filter: "info,ractor=warn".to_owned(),
             format: LogFormat::Text,
+        }
+    }
+}
+
+impl Default for Tracing {
+    fn default() -> Self {
+        Self {
+            endpoint: String::new(),
+            protocol: TracingProtocol::Grpc,
+            sample: 0.01,
+            slow_first_token_ms: 5_000,
+            slow_total_ms: 60_000,
+            ui: String::new(),
         }
     }
 }

@@ -1,0 +1,1 @@
+//! What reaches a collector, and that nobody waits for one.
