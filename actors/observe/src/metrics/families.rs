@@ -31,8 +31,8 @@ labels! {
     Reason { reason: &'static str }
     /// A phase.
     Phase { phase: &'static str }
-    /// How a lease is known to be returned.
-    Proven { proof: &'static str }
+    /// A worker, and how a lease there is known to be returned.
+    WorkerProof { worker: Text, proof: &'static str }
     /// A worker.
     Worker { worker: Text }
     /// A worker, and why.

@@ -12,6 +12,7 @@ use super::families::{
     seconds,
 };
 use super::names::Names;
+use super::rooms::Rooms;
 use crate::event::{LinkEnd, NodeEvent, NodeWhat, RefusedBecause, Text, WorkerEnd};
 use crate::labels;
 
@@ -119,7 +120,7 @@ impl Nodes {
     }
 
     /// Something happened to the node.
-    pub(super) fn told(&self, event: &NodeEvent, names: &Names) {
+    pub(super) fn told(&self, event: &NodeEvent, names: &Names, rooms: &Rooms) {
         match &event.what {
             NodeWhat::RequestRefused { why, .. } => {
                 let reason = labels::refused_because(*why);
@@ -132,6 +133,7 @@ impl Nodes {
                     let labels = ended(&worker, end);
                     let _ = self.links_ended.get_or_create(&labels);
                 }
+                rooms.begins(&worker);
                 self.links.get_or_create(&Worker { worker }).inc();
             }
             NodeWhat::WorkerRefused { .. } => {
@@ -188,6 +190,10 @@ impl Nodes {
             NodeWhat::WorkerStarted { name, worker } => {
                 let worker = names.meet(*worker, name);
                 self.host.begins(&worker);
+                for reason in ["restarts", "given_up", "hangs"] {
+                    let worker = worker.clone();
+                    let _ = self.ended.get_or_create(&WorkerReason { worker, reason });
+                }
                 self.started.get_or_create(&Worker { worker }).inc();
             }
             NodeWhat::WorkerEnded { name, then, .. } => {

@@ -6,22 +6,6 @@ use room::{AbortBy, AttemptError, Failure, Finish, Outcome, PhaseKind, Refusal};
 /// have one label.
 #[must_use]
 pub fn outcomes() -> Vec<Outcome> {
-    let stuck = [
-        PhaseKind::Reserving,
-        PhaseKind::Prefilling,
-        PhaseKind::Pulling,
-        PhaseKind::Decoding,
-    ];
-    let errors = [
-        AttemptError::WorkerLost,
-        AttemptError::PullFailed,
-        AttemptError::EngineFailed,
-        AttemptError::Gap,
-        AttemptError::UnknownAttempt,
-        AttemptError::Evicted,
-        AttemptError::NoToken,
-        AttemptError::Refused(Refusal::TooLarge),
-    ];
     let completed = [Finish::Stop, Finish::Length].map(Outcome::Completed);
     let aborted = [
         AbortBy::ClientGone,
@@ -36,13 +20,39 @@ pub fn outcomes() -> Vec<Outcome> {
         Failure::TooLarge,
         Failure::OwnerLost,
     ];
-    let attempts = errors.into_iter().chain(stuck.map(AttemptError::NoProgress));
-    let failed = failed.into_iter().chain(attempts.map(Failure::Attempts));
+    let failed = failed
+        .into_iter()
+        .chain(attempt_errors().into_iter().map(Failure::Attempts));
     let live = PhaseKind::ALL.into_iter().filter(|phase| phase.is_live());
     completed
         .into_iter()
         .chain(aborted.map(Outcome::Aborted))
         .chain(failed.map(Outcome::Failed))
         .chain(live.map(Outcome::Expired))
+        .collect()
+}
+
+/// Every way in which an attempt can fail.
+pub(super) fn attempt_errors() -> Vec<AttemptError> {
+    let stuck = [
+        PhaseKind::Reserving,
+        PhaseKind::Prefilling,
+        PhaseKind::Pulling,
+        PhaseKind::Decoding,
+    ];
+    let others = [
+        AttemptError::WorkerLost,
+        AttemptError::PullFailed,
+        AttemptError::EngineFailed,
+        AttemptError::Gap,
+        AttemptError::UnknownAttempt,
+        AttemptError::Evicted,
+        AttemptError::NoToken,
+        AttemptError::Refused(Refusal::TooLarge),
+    ];
+    stuck
+        .map(AttemptError::NoProgress)
+        .into_iter()
+        .chain(others)
         .collect()
 }

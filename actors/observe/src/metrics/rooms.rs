@@ -2,14 +2,14 @@
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Unit;
-use room::{Happening, Outcome, Span, Transition};
+use room::{Happening, Outcome, Proof, Span, Transition};
 
 use super::families::{
-    Counts, Ended, Exemplars, Moved as MovedLabels, OfOutcome, Phase, Proven, Reason, Shelf, Spread, Times,
-    TimesBy, Transport, Worker, WorkerReason, long, plain_short, seconds, short,
+    Counts, Ended, Exemplars, Moved as MovedLabels, OfOutcome, Phase, Reason, Shelf, Spread, Times, TimesBy,
+    Transport, Worker, WorkerProof, WorkerReason, long, plain_short, seconds, short,
 };
 use super::names::Names;
-use crate::event::{Moved, RoomEvent, RoomWhat};
+use crate::event::{Moved, RoomEvent, RoomWhat, Text};
 use crate::facts::Facts;
 use crate::history::{RoomState, Stream};
 use crate::labels;
@@ -47,7 +47,7 @@ struct Attempts {
 #[derive(Debug)]
 struct Leases {
     opened: Counts<Worker>,
-    returned: Counts<Proven>,
+    returned: Counts<WorkerProof>,
     told_again: Counts<Worker>,
     overdue: Counts<Worker>,
     fences: Counts<Worker>,
@@ -128,6 +128,29 @@ impl Rooms {
                 "pauses",
                 "Times that an answer was paused because its client had not read what there was",
             ),
+        }
+    }
+
+    /// A worker is linked: what may be blamed on it is a series from the start, and shows its first increase.
+    pub(super) fn begins(&self, worker: &Text) {
+        let of_worker = Worker {
+            worker: Text::clone(worker),
+        };
+        let leases = &self.leases;
+        for family in [&leases.told_again, &leases.overdue, &leases.fences] {
+            let _ = family.get_or_create(&of_worker);
+        }
+        let not_held = WorkerProof {
+            worker: Text::clone(worker),
+            proof: labels::proof(Proof::NotHeld),
+        };
+        let _ = leases.returned.get_or_create(&not_held);
+        for error in super::outcomes::attempt_errors() {
+            let labels = WorkerReason {
+                worker: Text::clone(worker),
+                reason: labels::attempt_error(error),
+            };
+            let _ = self.attempts.failed.get_or_create(&labels);
         }
     }
 
@@ -236,9 +259,12 @@ impl Rooms {
                 self.pauses.inc();
             }
             Happening::LegOpened { worker } => self.leases.count(&self.leases.opened, names, *worker),
-            Happening::LegReturned { by, .. } => {
-                let proof = labels::proof(*by);
-                self.leases.returned.get_or_create(&Proven { proof }).inc();
+            Happening::LegReturned { worker, by, .. } => {
+                let labels = WorkerProof {
+                    worker: names.of(*worker),
+                    proof: labels::proof(*by),
+                };
+                self.leases.returned.get_or_create(&labels).inc();
             }
             Happening::ToldAgain { worker, .. } => self.leases.count(&self.leases.told_again, names, *worker),
             Happening::DrainOverdue { worker, .. } => self.leases.count(&self.leases.overdue, names, *worker),

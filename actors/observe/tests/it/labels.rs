@@ -20,7 +20,7 @@ fn errors() -> Vec<AttemptError> {
     plain.into_iter().chain(stuck).collect()
 }
 
-fn outcomes() -> Vec<Outcome> {
+pub(crate) fn outcomes() -> Vec<Outcome> {
     let aborts = [
         AbortBy::ClientGone,
         AbortBy::Operator,

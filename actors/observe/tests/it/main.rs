@@ -6,5 +6,6 @@ mod ids;
 mod kit;
 mod labels;
 mod listeners;
+mod metrics;
 mod sampling;
 mod spans;
