@@ -75,6 +75,17 @@ pub(crate) fn admin(config: &Config) -> Port {
     }
 }
 
+/// For operators of a worker. Port 0 is any that is free.
+pub(crate) fn worker_admin(config: &Config) -> Port {
+    Port {
+        key: "admin.worker",
+        flag: "--admin",
+        address: config.admin.worker,
+        tcp: true,
+        udp: false,
+    }
+}
+
 /// For workers.
 pub(crate) fn mesh(config: &Config) -> Port {
     Port {

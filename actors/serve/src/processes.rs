@@ -86,6 +86,8 @@ fn role_name(role: WorkerRole) -> String {
 fn spawn(config: &Config, folder: &Path, name: &str, arguments: &[&str]) -> Result<Process> {
     let mut own = config.clone();
     own.node.name = name.to_owned();
+    // They would all want the same one.
+    own.admin.worker.set_port(0);
     let file = folder.join(format!("{name}.toml"));
     std::fs::write(&file, own.to_toml()?).with_context(|| format!("cannot write {}", file.display()))?;
     let variables = std::env::vars_os().map(|(name, _)| name);

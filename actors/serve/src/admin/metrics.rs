@@ -1,227 +1,185 @@
-//! Metrics in Prometheus' text format, made at the moment they are asked for from the same views that people see.
+//! What views say at the moment of a scrape, for the metrics that are no sums of events.
 
-use std::collections::BTreeMap;
-use std::fmt::{Display, Write};
+use std::collections::{BTreeMap, BTreeSet};
 
-use room::PhaseKind;
-use runtime::{GatewayHandle, WorkerState};
+use observe::{
+    GatewayLevels, LinkLevel, LinkedWorker, NodeLevels, Pool, RoomLevel, Tables, TurnedAway, WorkerLevels,
+};
+use room::{NodeId, Span, Time};
+use runtime::{GatewayHandle, LocalWorker, RoomView, WorkerState};
+use wire::WorkerStats;
 
-/// A text being written: families of samples.
-struct Text(String);
+use super::seen::Seen;
 
-impl Text {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a String does not fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let escaped = |value: &str| {
-            value
-                .replace('\\', "\\\\")
-                .replace('"', "\\\"")
-                .replace('\n', "\\n")
-        };
-        let labels: Vec<String> = labels
+/// All of it.
+pub(super) fn levels(seen: &Seen) -> NodeLevels {
+    let now = seen.clock.now();
+    NodeLevels {
+        gateway: seen.gateway.as_ref().map(of_gateway),
+        workers: seen
+            .workers
+            .all()
             .iter()
-            .map(|(key, value)| format!("{key}=\"{}\"", escaped(value)))
-            .collect();
-        let labels = if labels.is_empty() {
-            String::new()
-        } else {
-            format!("{{{}}}", labels.join(","))
+            .map(|worker| of_worker(worker, now))
+            .collect(),
+        traces_dropped: seen.traces.as_ref().map(|counts| counts.dropped()),
+    }
+}
+
+fn of_gateway(gateway: &GatewayHandle) -> GatewayLevels {
+    let (views, now) = (gateway.rooms(), gateway.now());
+    let kept = Kept::of(gateway, &views);
+    let rooms = views.iter().map(|view| RoomLevel {
+        phase: view.phase,
+        in_phase: now - view.since,
+        overdue: view.deadline.map_or_else(Span::default, |deadline| now - deadline),
+    });
+    let links = gateway.links();
+    let link = |node: NodeId| {
+        let found = links.iter().find(|(worker, _, _)| *worker == node);
+        found.map(|(_, _, stats)| of_link(stats))
+    };
+    let workers = gateway.workers();
+    let workers = workers
+        .iter()
+        .map(|worker| of_linked(worker, &kept, link(worker.peer.node)));
+    let (tables, connections) = (gateway.bookkeeping(), gateway.connections());
+    GatewayLevels {
+        rooms: rooms.collect(),
+        tables: Tables {
+            addressed: tables.addressed,
+            legs: tables.legs,
+            timers: tables.timers,
+            promises: tables.promises,
+        },
+        waiting: tables.waiting,
+        unread_mail: gateway.unread_mail(),
+        stale_inputs: gateway.counts().stale_inputs,
+        workers: workers.collect(),
+        turned_away: Some(TurnedAway {
+            failed: connections.failed,
+            refused: connections.refused,
+            crowded: connections.turned_away,
+        }),
+    }
+}
+
+/// A worker's report is older than what has been heard from it since: what ended so shortly before is not held against it.
+const LAG: Span = Span::from_millis(1_000);
+
+/// Which rooms there are, and when those that are not ended.
+struct Kept {
+    open: BTreeSet<u64>,
+    ended: BTreeMap<u64, Time>,
+}
+
+impl Kept {
+    fn of(gateway: &GatewayHandle, open: &[RoomView]) -> Self {
+        let ended = gateway.rooms_ended().into_iter();
+        Self {
+            open: open.iter().map(|view| view.room.seq).collect(),
+            ended: ended
+                .filter_map(|view| Some((view.room.seq, view.ended?)))
+                .collect(),
+        }
+    }
+
+    /// Whether a worker that reported then should not hold anything for this room any more.
+    fn is_orphan(&self, seq: u64, reported: Option<Time>) -> bool {
+        let reported = reported.unwrap_or_default();
+        // What is not remembered ended long ago.
+        !self.open.contains(&seq) && self.ended.get(&seq).is_none_or(|ended| *ended + LAG < reported)
+    }
+}
+
+fn of_link(stats: &mesh::LinkStats) -> LinkLevel {
+    LinkLevel {
+        rtt: Span {
+            micros: u64::try_from(stats.rtt.as_micros()).unwrap_or(u64::MAX),
+        },
+        frames_in: stats.frames_in,
+        frames_out: stats.frames_out,
+        bytes_in: stats.bytes_in,
+        bytes_out: stats.bytes_out,
+        dropped_in: stats.dropped_in,
+        queued_frames: stats.queued_frames,
+        queued_bytes: stats.queued_bytes,
+    }
+}
+
+fn of_linked(worker: &WorkerState, kept: &Kept, link: Option<LinkLevel>) -> LinkedWorker {
+    let (peer, stats) = (&worker.peer, &worker.peer.stats);
+    let orphans = peer
+        .held
+        .iter()
+        .filter(|held| kept.is_orphan(held.key.seq, peer.reported));
+    LinkedWorker {
+        name: peer.name.clone(),
+        role: role(peer.role),
+        pool: pool(stats),
+        backlog_tokens: stats.prefill_backlog_tokens,
+        draining: stats.draining,
+        transport: stats.kv_transport.clone(),
+        bytes_in: stats.kv_bytes_in,
+        bytes_out: stats.kv_bytes_out,
+        promised_blocks: worker.desk.as_ref().map_or(0, |desk| desk.promised_blocks),
+        leases: peer.held.len(),
+        orphans: orphans.count(),
+        link,
+    }
+}
+
+/// No gateway is linked as a worker.
+fn role(role: wire::Role) -> room::Role {
+    match role {
+        wire::Role::Prefill => room::Role::Prefill,
+        wire::Role::Decode => room::Role::Decode,
+        wire::Role::Mixed | wire::Role::Gateway => room::Role::Mixed,
+    }
+}
+
+fn pool(stats: &WorkerStats) -> Pool {
+    Pool {
+        free: stats.blocks_free,
+        cached: stats.blocks_cached,
+        leased: stats.blocks_leased,
+        quarantined: stats.blocks_quarantined,
+        slots: stats.slots_total,
+        slots_used: stats.slots_used,
+    }
+}
+
+fn of_worker(worker: &LocalWorker, now: Time) -> WorkerLevels {
+    let stays = worker.stays();
+    let stays = stays.iter().filter_map(|stay| stay.phase());
+    WorkerLevels {
+        name: worker.name().to_owned(),
+        mailbox: worker.mailbox(),
+        stays: stays.map(|(phase, since)| (phase, now - since)).collect(),
+        pool: worker.figures().map(|figures| pool(&figures.stats)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(seq: u64, reported_ms: u64, orphan: bool) {
+        let kept = Kept {
+            open: BTreeSet::from([1]),
+            ended: BTreeMap::from([(2, Time { micros: 5_000_000 })]),
         };
-        // As above.
-        let _ = writeln!(self.0, "{name}{labels} {value}");
+        let reported = Time {
+            micros: reported_ms * 1_000,
+        };
+        assert_eq!(kept.is_orphan(seq, Some(reported)), orphan, "{seq} at {reported_ms}");
     }
-}
 
-/// All of a gateway's metrics.
-pub(super) fn text(gateway: &GatewayHandle) -> String {
-    let mut text = Text(String::new());
-    rooms(&mut text, gateway);
-    counts(&mut text, gateway);
-    workers(&mut text, &gateway.workers());
-    text.0
-}
-
-fn rooms(text: &mut Text, gateway: &GatewayHandle) {
-    let now = gateway.now();
-    let mut phases: BTreeMap<PhaseKind, (u64, u64)> =
-        PhaseKind::ALL.iter().map(|phase| (*phase, (0, 0))).collect();
-    phases.remove(&PhaseKind::Ended);
-    for view in gateway.rooms() {
-        let (count, oldest_ms) = phases.entry(view.phase).or_default();
-        *count += 1;
-        *oldest_ms = (*oldest_ms).max((now - view.since).as_millis());
+    #[test]
+    fn a_lease_is_an_orphan_when_its_room_has_ended_for_longer_than_reports_take() {
+        check(1, 9_000, false);
+        check(2, 5_200, false);
+        check(2, 6_001, true);
+        check(3, 1, true);
     }
-    text.family("innkeeper_rooms", "gauge", "Rooms open, by phase.");
-    for (phase, (count, _)) in &phases {
-        text.sample("innkeeper_rooms", &[("phase", phase.name())], count);
-    }
-    text.family(
-        "innkeeper_room_oldest_seconds",
-        "gauge",
-        "Longest time that a room has been in this phase.",
-    );
-    for (phase, (_, oldest_ms)) in &phases {
-        text.sample(
-            "innkeeper_room_oldest_seconds",
-            &[("phase", phase.name())],
-            seconds(*oldest_ms),
-        );
-    }
-    text.family("innkeeper_rooms_waiting", "gauge", "Rooms that wait for credit.");
-    text.sample("innkeeper_rooms_waiting", &[], gateway.waiting());
-}
-
-fn counts(text: &mut Text, gateway: &GatewayHandle) {
-    let counts = gateway.counts();
-    text.family("innkeeper_rooms_opened_total", "counter", "Rooms opened.");
-    text.sample("innkeeper_rooms_opened_total", &[], counts.opened);
-    text.family(
-        "innkeeper_outcomes_total",
-        "counter",
-        "Rooms by their one outcome.",
-    );
-    for ((outcome, reason), count) in &counts.outcomes {
-        text.sample(
-            "innkeeper_outcomes_total",
-            &[("outcome", outcome), ("reason", reason)],
-            count,
-        );
-    }
-    for (name, help, value) in [
-        (
-            "innkeeper_attempts_retried_total",
-            "Attempts that failed and were followed by another.",
-            counts.retries,
-        ),
-        (
-            "innkeeper_pauses_total",
-            "Times that an answer was paused because its client had not read what there was.",
-            counts.pauses,
-        ),
-        (
-            "innkeeper_drains_overdue_total",
-            "Leases not proven returned in time.",
-            counts.drains_overdue,
-        ),
-        (
-            "innkeeper_fences_total",
-            "Workers fenced for a lease they did not return.",
-            counts.fences,
-        ),
-        (
-            "innkeeper_stale_inputs_total",
-            "What rooms were told that changed nothing: stale, out of turn, or repeated.",
-            counts.stale_inputs,
-        ),
-        (
-            "innkeeper_rooms_buried_total",
-            "Rooms whose owners died again and again, until their workers were fenced.",
-            counts.buried,
-        ),
-    ] {
-        text.family(name, "counter", help);
-        text.sample(name, &[], value);
-    }
-    pulled(text, &counts.pulled);
-}
-
-fn pulled(text: &mut Text, by_transport: &BTreeMap<String, (u64, u64, u64)>) {
-    type Part = fn(&(u64, u64, u64)) -> u64;
-    let parts: [(&str, &str, Part); 3] = [
-        (
-            "innkeeper_kv_pulled_bytes_total",
-            "KV bytes moved to decode workers.",
-            |total| total.0,
-        ),
-        (
-            "innkeeper_kv_descriptors_total",
-            "Contiguous pieces they were moved in.",
-            |total| total.1,
-        ),
-        (
-            "innkeeper_kv_pulls_total",
-            "Pulls that brought everything.",
-            |total| total.2,
-        ),
-    ];
-    for (name, help, part) in parts {
-        text.family(name, "counter", help);
-        for (transport, total) in by_transport {
-            text.sample(name, &[("transport", transport)], part(total));
-        }
-    }
-}
-
-fn workers(text: &mut Text, workers: &[WorkerState]) {
-    text.family(
-        "innkeeper_kv_blocks",
-        "gauge",
-        "Blocks of a worker's pool, by state.",
-    );
-    for worker in workers {
-        let stats = &worker.peer.stats;
-        for (state, blocks) in [
-            ("free", stats.blocks_free),
-            ("cached", stats.blocks_cached),
-            ("leased", stats.blocks_leased),
-            ("quarantined", stats.blocks_quarantined),
-        ] {
-            text.sample(
-                "innkeeper_kv_blocks",
-                &[("worker", &worker.peer.name), ("state", state)],
-                blocks,
-            );
-        }
-    }
-    type Part = fn(&WorkerState) -> u64;
-    let parts: [(&str, &str, &str, Part); 6] = [
-        ("innkeeper_slots", "gauge", "Batch slots of a worker.", |w| {
-            u64::from(w.peer.stats.slots_total)
-        }),
-        ("innkeeper_slots_used", "gauge", "Of those, taken.", |w| {
-            u64::from(w.peer.stats.slots_used)
-        }),
-        (
-            "innkeeper_prefill_backlog_tokens",
-            "gauge",
-            "Prompt tokens accepted and not yet computed.",
-            |w| w.peer.stats.prefill_backlog_tokens,
-        ),
-        (
-            "innkeeper_leases",
-            "gauge",
-            "Attempts of this gateway that a worker holds.",
-            |w| w.peer.held.len() as u64,
-        ),
-        (
-            "innkeeper_worker_kv_in_bytes_total",
-            "counter",
-            "KV bytes that a worker fetched.",
-            |w| w.peer.stats.kv_bytes_in,
-        ),
-        (
-            "innkeeper_worker_kv_out_bytes_total",
-            "counter",
-            "KV bytes that a worker gave.",
-            |w| w.peer.stats.kv_bytes_out,
-        ),
-    ];
-    for (name, kind, help, part) in parts {
-        text.family(name, kind, help);
-        for worker in workers {
-            let labels = [
-                ("worker", worker.peer.name.as_str()),
-                ("transport", worker.peer.stats.kv_transport.as_str()),
-            ];
-            text.sample(name, &labels, part(worker));
-        }
-    }
-}
-
-fn seconds(millis: u64) -> String {
-    format!("{}.{:03}", millis / 1_000, millis % 1_000)
 }

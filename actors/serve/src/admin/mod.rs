@@ -1,76 +1,169 @@
-//! The operators' door, on a listener of its own: where every room is, how every worker is, and metrics.
+//! The operators' door, on a listener of its own: where every room is, how every worker is, metrics, and the live page.
 
+mod events;
+mod feed;
+mod filter;
+mod find;
 mod metrics;
+mod operate;
+mod overview;
+mod page;
+mod pulse;
+mod seen;
+mod stays;
 mod views;
 
-use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use runtime::GatewayHandle;
+use observe::explain::Account;
+use runtime::{GatewayHandle, RoomView};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
+use feed::Feed;
+use filter::Filter;
+pub(crate) use filter::phases;
+#[cfg(test)]
+pub(crate) use overview::PhaseRow;
+pub(crate) use overview::Overview;
+pub(crate) use pulse::Pulse;
+#[cfg(test)]
+pub(crate) use pulse::{LastMinute, Quantiles};
+pub(crate) use seen::{Seen, router as node_router};
 #[cfg(test)]
 pub(crate) use views::Holder;
-pub(crate) use views::RoomRow;
-use views::WorkerRow;
+pub(crate) use views::{RoomRow, WorkerRow};
+use views::LinkRow;
 
-/// What an admin listener serves.
-pub(crate) fn router(gateway: GatewayHandle) -> Router {
-    Router::new()
-        .route("/rooms", get(rooms))
-        .route("/rooms/ended", get(rooms_ended))
-        .route("/rooms/{room}/abort", post(abort))
-        .route("/workers", get(workers))
-        .route("/metrics", get(prometheus))
-        .with_state(gateway)
+/// What an admin listener knows besides its gateway.
+pub(crate) struct About {
+    /// The gateway's name.
+    pub(crate) name: String,
+    /// The model it serves, as clients call it.
+    pub(crate) model: String,
+    /// Where Jaeger's pages are; none if nobody said.
+    pub(crate) jaeger: Option<String>,
+    /// What the last minutes were like.
+    pub(crate) pulse: Arc<Pulse>,
+    /// Ends what goes on without end.
+    pub(crate) stop: CancellationToken,
 }
 
-async fn rooms(State(gateway): State<GatewayHandle>) -> Json<Vec<RoomRow>> {
-    let now = gateway.now();
-    let workers = gateway.workers();
-    Json(
-        gateway
-            .rooms()
-            .iter()
-            .map(|view| RoomRow::new(view, &workers, now))
-            .collect(),
-    )
+/// What answers are made from.
+struct Office {
+    gateway: GatewayHandle,
+    about: About,
+    feed: Mutex<Feed>,
 }
 
-async fn rooms_ended(State(gateway): State<GatewayHandle>) -> Json<Vec<RoomRow>> {
-    let now = gateway.now();
-    let workers = gateway.workers();
-    Json(
-        gateway
-            .rooms_ended()
-            .iter()
-            .map(|view| RoomRow::new(view, &workers, now))
-            .collect(),
-    )
-}
+type Desk = Arc<Office>;
 
-async fn workers(State(gateway): State<GatewayHandle>) -> Json<Vec<WorkerRow>> {
-    Json(gateway.workers().iter().map(WorkerRow::new).collect())
-}
-
-async fn abort(State(gateway): State<GatewayHandle>, Path(room): Path<String>) -> (StatusCode, String) {
-    let found = gateway
-        .rooms()
-        .into_iter()
-        .find(|view| view.room.to_string() == room);
-    match found {
-        Some(view) if gateway.abort(view.room) => (StatusCode::ACCEPTED, format!("{room} is being ended\n")),
-        _ => (
-            StatusCode::NOT_FOUND,
-            format!("no room {room} is open: GET /rooms lists those that are\n"),
-        ),
+impl Office {
+    fn feed(&self) -> MutexGuard<'_, Feed> {
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn prometheus(State(gateway): State<GatewayHandle>) -> impl IntoResponse {
+/// What an admin listener serves.
+pub(crate) fn router(gateway: GatewayHandle, about: About, seen: Seen) -> Router {
+    let office = Office {
+        gateway,
+        about,
+        feed: Mutex::default(),
+    };
+    Router::new()
+        .route("/rooms", get(rooms))
+        .route("/rooms/ended", get(rooms_ended))
+        .route("/rooms/{room}/explain", get(explain))
+        .route("/rooms/{room}/abort", post(operate::abort))
+        .route("/workers", get(workers))
+        .route("/workers/{name}/drain", post(operate::drain))
+        .route("/workers/{name}/resume", post(operate::resume))
+        .route("/links", get(links))
+        .route("/overview", get(glance))
+        .route("/events", get(events::events))
+        .merge(page::routes())
+        .fallback(elsewhere)
+        .with_state(Arc::new(office))
+        .merge(seen::router(seen))
+}
+
+/// What there is, for who asks for something else.
+const PATHS: &str = "/ (the live page), /rooms, /rooms/ended, /rooms/ROOM/explain, /workers, /links, /overview, /events, /stays, /stays/ended, /health and /metrics";
+
+async fn elsewhere(uri: Uri) -> (StatusCode, String) {
     (
-        [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
-        metrics::text(&gateway),
+        StatusCode::NOT_FOUND,
+        format!("there is nothing at {}: there are {PATHS}\n", uri.path()),
     )
+}
+
+async fn rooms(State(office): State<Desk>, filter: Result<Query<Filter>, QueryRejection>) -> Response {
+    listed(&office, &office.gateway.rooms(), filter)
+}
+
+async fn rooms_ended(State(office): State<Desk>, filter: Result<Query<Filter>, QueryRejection>) -> Response {
+    listed(&office, &office.gateway.rooms_ended(), filter)
+}
+
+fn listed(office: &Office, views: &[RoomView], filter: Result<Query<Filter>, QueryRejection>) -> Response {
+    let checked = filter
+        .map_err(|error| format!("{}: a list of rooms can have {}", error.body_text(), filter::HELP))
+        .and_then(|Query(filter)| filter.check().map(|()| filter));
+    let filter = match checked {
+        Ok(filter) => filter,
+        Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
+    };
+    let (now, workers) = (office.gateway.now(), office.gateway.workers());
+    let rows = views.iter().map(|view| RoomRow::new(view, &workers, now));
+    Json(filter.apply(rows)).into_response()
+}
+
+async fn explain(State(office): State<Desk>, Path(text): Path<String>) -> Result<Json<Vec<Account>>, (StatusCode, String)> {
+    let told = find::accounts(&office, &text);
+    if !told.is_empty() {
+        return Ok(Json(told));
+    }
+    Err((
+        StatusCode::NOT_FOUND,
+        format!(
+            "no room, request id or trace id {text} is known to {}: GET /rooms lists what is open, GET /rooms/ended the last that ended; \
+             what another gateway owns, or what ended before those, is not here\n",
+            office.about.name
+        ),
+    ))
+}
+
+async fn workers(State(office): State<Desk>) -> Json<Vec<WorkerRow>> {
+    let now = office.gateway.now();
+    let workers = office.gateway.workers();
+    Json(workers.iter().map(|worker| WorkerRow::new(worker, now)).collect())
+}
+
+async fn links(State(office): State<Desk>) -> Json<Vec<LinkRow>> {
+    let (now, workers) = (office.gateway.now(), office.gateway.workers());
+    Json(overview::links(&office, &workers, now))
+}
+
+#[derive(Deserialize)]
+struct Since {
+    /// The first second of the series that is wanted, of the gateway's clock.
+    #[serde(default)]
+    from_s: u64,
+}
+
+async fn glance(State(office): State<Desk>, since: Result<Query<Since>, QueryRejection>) -> Response {
+    match since {
+        Ok(Query(since)) => Json(overview::overview(&office, since.from_s, true)).into_response(),
+        Err(error) => {
+            let why = format!("{}: an overview can have from_s, a number\n", error.body_text());
+            (StatusCode::BAD_REQUEST, why).into_response()
+        }
+    }
 }

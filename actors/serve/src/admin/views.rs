@@ -1,8 +1,14 @@
 //! Rooms and workers as rows, the same for JSON and for the terminal.
 
-use room::{Time, WaitsFor};
-use runtime::{RoomView, WorkerState};
+use std::net::SocketAddr;
+
+use mesh::LinkStats;
+use observe::explain::waits_for;
+use room::{NodeId, Time};
+use runtime::{Peer, RoomView, WorkerState};
 use serde::{Deserialize, Serialize};
+
+use super::pulse::Moves;
 
 /// One room.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,7 +44,7 @@ pub(crate) struct Holder {
 }
 
 /// One worker.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WorkerRow {
     pub(crate) name: String,
     pub(crate) node: String,
@@ -51,7 +57,17 @@ pub(crate) struct WorkerRow {
     pub(crate) slots_total: u32,
     pub(crate) slots_used: u32,
     pub(crate) prefill_backlog_tokens: u64,
+    /// Takes nothing new: it leaves, or an operator of this gateway wants it so.
     pub(crate) draining: bool,
+    /// That an operator of this gateway wants it so.
+    #[serde(default)]
+    pub(crate) cordoned: bool,
+    /// Since its link came up.
+    #[serde(default)]
+    pub(crate) linked_ms: u64,
+    /// Since it last reported; absent until it did.
+    #[serde(default)]
+    pub(crate) heard_ms_ago: Option<u64>,
     pub(crate) kv_transport: String,
     pub(crate) kv_bytes_in: u64,
     pub(crate) kv_bytes_out: u64,
@@ -94,10 +110,7 @@ impl RoomRow {
             phase: view.phase.to_string(),
             age_ms: (until - view.born).as_millis(),
             in_phase_ms: (until - view.since).as_millis(),
-            waits_for: match view.no_worker {
-                true => "a worker of a kind that there is none of".to_owned(),
-                false => waits_for(view.waits_for, name, now),
-            },
+            waits_for: waits_for(view.waits_for, view.no_worker, now, &name),
             deadline_in_ms: view
                 .deadline
                 .filter(|_| view.ended.is_none())
@@ -111,37 +124,8 @@ impl RoomRow {
     }
 }
 
-/// What a room waits for, in words.
-fn waits_for(waits_for: WaitsFor, name: impl Fn(room::NodeId) -> String, now: Time) -> String {
-    match waits_for {
-        WaitsFor::Credit => "a worker with room".to_owned(),
-        WaitsFor::Pause { until } => format!("{} ms to ask for room again", (until - now).as_millis()),
-        WaitsFor::Grant { worker } => format!("blocks and a slot from {}", name(worker)),
-        WaitsFor::Prompt {
-            worker,
-            computed,
-            positions,
-        } => {
-            format!(
-                "{} to compute the prompt ({computed} of {positions})",
-                name(worker)
-            )
-        }
-        WaitsFor::Kv { from, to } => format!("{} to pull the KV from {}", name(to), name(from)),
-        WaitsFor::Token { worker } => format!("the next token from {}", name(worker)),
-        WaitsFor::Reader => "its client to read what it has".to_owned(),
-        WaitsFor::Proof { worker, leases } => {
-            format!(
-                "proof from {} that its lease is returned ({leases} out)",
-                name(worker)
-            )
-        }
-        WaitsFor::Nothing => "nothing".to_owned(),
-    }
-}
-
 impl WorkerRow {
-    pub(crate) fn new(worker: &WorkerState) -> Self {
+    pub(crate) fn new(worker: &WorkerState, now: Time) -> Self {
         let (peer, stats) = (&worker.peer, &worker.peer.stats);
         Self {
             name: peer.name.clone(),
@@ -155,12 +139,82 @@ impl WorkerRow {
             slots_total: stats.slots_total,
             slots_used: stats.slots_used,
             prefill_backlog_tokens: stats.prefill_backlog_tokens,
-            draining: stats.draining,
+            draining: peer.is_draining(),
+            cordoned: peer.cordoned,
+            linked_ms: (now - peer.linked).as_millis(),
+            heard_ms_ago: peer.reported.map(|at| (now - at).as_millis()),
             kv_transport: stats.kv_transport.clone(),
             kv_bytes_in: stats.kv_bytes_in,
             kv_bytes_out: stats.kv_bytes_out,
             promised_blocks: worker.desk.as_ref().map_or(0, |desk| desk.promised_blocks),
             rooms_held: peer.held.len(),
+        }
+    }
+}
+
+/// The link between the gateway and one worker.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LinkRow {
+    pub(crate) worker: String,
+    /// Where it leads.
+    pub(crate) remote: String,
+    /// Since it came up.
+    pub(crate) up_ms: u64,
+    /// Since the worker's last report over it; absent until there was one.
+    pub(crate) heard_ms_ago: Option<u64>,
+    /// QUIC's estimate of the time there and back.
+    pub(crate) rtt_us: u64,
+    pub(crate) frames_in: u64,
+    pub(crate) frames_out: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    /// Frames that were not understood.
+    pub(crate) dropped_in: u64,
+    pub(crate) queued_frames: usize,
+    pub(crate) queued_bytes: usize,
+}
+
+impl LinkRow {
+    pub(crate) fn new(peer: &Peer, remote: SocketAddr, stats: &LinkStats, now: Time) -> Self {
+        Self {
+            worker: peer.name.clone(),
+            remote: remote.to_string(),
+            up_ms: (now - peer.linked).as_millis(),
+            heard_ms_ago: peer.reported.map(|at| (now - at).as_millis()),
+            rtt_us: u64::try_from(stats.rtt.as_micros()).unwrap_or(u64::MAX),
+            frames_in: stats.frames_in,
+            frames_out: stats.frames_out,
+            bytes_in: stats.bytes_in,
+            bytes_out: stats.bytes_out,
+            dropped_in: stats.dropped_in,
+            queued_frames: stats.queued_frames,
+            queued_bytes: stats.queued_bytes,
+        }
+    }
+}
+
+/// KV that one worker pulled from another, for rooms of this gateway.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MoveRow {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) transport: String,
+    pub(crate) pulls: u64,
+    pub(crate) bytes: u64,
+    pub(crate) descriptors: u64,
+    pub(crate) last_ms_ago: u64,
+}
+
+impl MoveRow {
+    pub(crate) fn new(moves: &Moves, name: &impl Fn(NodeId) -> String, now: Time) -> Self {
+        Self {
+            from: name(moves.from),
+            to: name(moves.to),
+            transport: moves.transport.to_string(),
+            pulls: moves.pulls,
+            bytes: moves.bytes,
+            descriptors: moves.descriptors,
+            last_ms_ago: (now - moves.last).as_millis(),
         }
     }
 }

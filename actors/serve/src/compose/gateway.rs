@@ -12,9 +12,11 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::{info, instrument, warn};
 use wire::Role;
 
+use super::door::OPERATORS;
+use super::observing::Observing;
 use super::{identity, models, new_node};
 use crate::config::Config;
 use crate::door::Door;
@@ -34,11 +36,13 @@ pub(crate) struct Serving {
 }
 
 /// Starts the gateway and opens its doors.
+#[instrument(name = "start_gateway", skip_all, fields(name))]
 pub(crate) async fn start(
     config: &Config,
     name: &str,
     node: &mut Node,
     opened: Arc<Model>,
+    observing: &Observing,
 ) -> Result<Serving> {
     let identity = identity::node(config, name, Role::Gateway)?;
     let mesh = super::mesh_config(config)?;
@@ -64,6 +68,15 @@ pub(crate) async fn start(
     crate::faults::SWITCHES.gateway(handle.clone());
     let served = models::served_name(config, &opened);
     let guests = TaskTracker::new();
+    let stop = CancellationToken::new();
+    let about = admin::About {
+        name: name.to_owned(),
+        model: served.clone(),
+        jaeger: Some(config.tracing.ui.clone()).filter(|ui| !ui.is_empty()),
+        pulse: observing.pulse(),
+        stop: stop.clone(),
+    };
+    let seen = observing.seen(node, Some(handle.clone()));
     let door = Door::new(handle.clone(), opened, served, guests.clone());
     let clients = DoorsConfig {
         plain: Some(config.api.http),
@@ -86,13 +99,13 @@ pub(crate) async fn start(
         handle: handle.clone(),
         guests,
         doors: JoinSet::new(),
-        stop: CancellationToken::new(),
+        stop,
         grace: Duration::from_millis(config.limits.shutdown_ms),
     };
     let router = api::router(Arc::new(door), request_limits(config));
     serving.open(config, "clients", clients, router).await?;
     serving
-        .open(config, "operators", operators, admin::router(handle))
+        .open(config, "operators", operators, admin::router(handle, about, seen))
         .await?;
     Ok(serving)
 }
@@ -161,9 +174,6 @@ impl Serving {
 }
 
 /// Of the grace, what is kept for the doors.
-/// Connections of operators at once.
-const OPERATORS: usize = 64;
-
 fn flush(grace: Duration) -> Duration {
     FLUSH.min(grace / 4)
 }

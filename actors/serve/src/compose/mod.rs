@@ -1,8 +1,10 @@
 //! The composition root: makes the parts a process consists of and runs them until it is told to stop.
 
+mod door;
 mod gateway;
 mod identity;
 mod models;
+mod observing;
 mod worker;
 
 use std::sync::Arc;
@@ -17,9 +19,13 @@ use tracing::{info, warn};
 use wire::Role;
 
 use crate::cli::UpArgs;
-use crate::config::Config;
+use crate::config::{Config, WorkerRole};
 use crate::signals::Signals;
-use crate::{ports, ready};
+use crate::telemetry::{Telemetry, Who};
+use crate::{admin, ports, ready};
+use door::AdminDoor;
+use gateway::Serving;
+use observing::Observing;
 use worker::Transport;
 
 pub(crate) use models::{open as open_model, served_name};
@@ -56,7 +62,12 @@ fn name(config: &Config, role: &str) -> String {
 }
 
 /// A whole cluster in this process.
-pub(crate) async fn up(config: &Config, args: &UpArgs, stops_with_stdin: bool) -> Result<()> {
+pub(crate) async fn up(
+    config: &Config,
+    args: &UpArgs,
+    telemetry: Option<Telemetry>,
+    stops_with_stdin: bool,
+) -> Result<()> {
     args.check()?;
     ports::check(config)?;
     #[cfg(feature = "faults")]
@@ -67,24 +78,17 @@ pub(crate) async fn up(config: &Config, args: &UpArgs, stops_with_stdin: bool) -
     let opened = open_model(config).await?;
     // A mistake in the configuration is told at once; a pool would try again and again.
     check_worker(&local, &opened)?;
-    let mut node = Node::start().await?;
-    let mut serving = gateway::start(config, "gateway-0", &mut node, Arc::clone(&opened)).await?;
+    let workers: Vec<(String, Role)> = args.workers().into_iter().flat_map(named).collect();
+    let gateway = who(GATEWAY, Role::Gateway);
+    let nodes = workers.iter().map(|(name, role)| who(name, *role));
+    let nodes = [gateway].into_iter().chain(nodes).collect();
+    let (mut node, observing) = Observing::start(config, telemetry, nodes).await?;
+    let mut serving = gateway::start(config, GATEWAY, &mut node, Arc::clone(&opened), &observing).await?;
     let mut signals = Signals::listen();
     let hub = Hub::default();
-    for (role, count) in args.workers() {
-        let role = worker::wire_role(role);
-        for index in 0..count {
-            let name = format!("{role}-{index}");
-            pool(
-                &mut node,
-                &local,
-                name,
-                role,
-                &opened,
-                Transport::Hub(hub.clone()),
-            )
-            .await?;
-        }
+    for (name, role) in workers {
+        let transport = Transport::Hub(hub.clone());
+        pool(&mut node, &local, name, role, &opened, transport).await?;
     }
     let served = served_name(config, &opened);
     {
@@ -102,7 +106,27 @@ pub(crate) async fn up(config: &Config, args: &UpArgs, stops_with_stdin: bool) -
             }
         }
     }
-    signals.orderly(serving.stop(&node)).await
+    signals.orderly(end(serving, &node, observing)).await
+}
+
+/// The name of the gateway of a whole cluster in one process.
+const GATEWAY: &str = "gateway-0";
+
+fn named((role, count): (WorkerRole, u8)) -> impl Iterator<Item = (String, Role)> {
+    let role = worker::wire_role(role);
+    (0..count).map(move |index| (format!("{role}-{index}"), role))
+}
+
+fn who(name: &str, role: Role) -> Who {
+    Who {
+        name: name.to_owned(),
+        role: role.name(),
+    }
+}
+
+async fn end(serving: Serving, node: &Node, observing: Observing) {
+    serving.stop(node).await;
+    observing.finish().await;
 }
 
 /// Where workers of this machine reach the gateway that listens as configured.
@@ -128,13 +152,19 @@ async fn pool(
 }
 
 /// A gateway alone.
-pub(crate) async fn gateway(config: &Config, stops_with_stdin: bool) -> Result<()> {
+pub(crate) async fn gateway(
+    config: &Config,
+    telemetry: Option<Telemetry>,
+    stops_with_stdin: bool,
+) -> Result<()> {
     ports::check(config)?;
     #[cfg(feature = "faults")]
     crate::faults::open(&config.faults.listen).await?;
     let opened = open_model(config).await?;
-    let mut node = Node::start().await?;
-    let mut serving = gateway::start(config, &name(config, "gateway"), &mut node, opened).await?;
+    let name = name(config, "gateway");
+    let nodes = vec![who(&name, Role::Gateway)];
+    let (mut node, observing) = Observing::start(config, telemetry, nodes).await?;
+    let mut serving = gateway::start(config, &name, &mut node, opened, &observing).await?;
     let mut signals = Signals::listen();
     info!(http = %config.api.http, https = %config.api.https, mesh = %config.mesh.listen, admin = %config.admin.listen, "the gateway listens");
     tokio::select! {
@@ -143,11 +173,15 @@ pub(crate) async fn gateway(config: &Config, stops_with_stdin: bool) -> Result<(
         why = node.ended() => bail!("the node ended: {why}"),
         error = serving.failed() => return Err(error),
     }
-    signals.orderly(serving.stop(&node)).await
+    signals.orderly(end(serving, &node, observing)).await
 }
 
 /// A worker alone.
-pub(crate) async fn worker(config: &Config, stops_with_stdin: bool) -> Result<()> {
+pub(crate) async fn worker(
+    config: &Config,
+    telemetry: Option<Telemetry>,
+    stops_with_stdin: bool,
+) -> Result<()> {
     check_worker_settings(config)?;
     #[cfg(feature = "faults")]
     crate::faults::open(&config.faults.listen).await?;
@@ -162,13 +196,18 @@ pub(crate) async fn worker(config: &Config, stops_with_stdin: bool) -> Result<()
         Role::Mixed => Transport::Hub(Hub::default()),
         _ => Transport::Ucx(ucx(config).await?),
     };
-    let mut node = Node::start().await?;
+    let nodes = vec![who(&name, role)];
+    let (mut node, observing) = Observing::start(config, telemetry, nodes).await?;
     let mut signals = Signals::listen();
+    let router = admin::node_router(observing.seen(&node, None));
+    let mut door = AdminDoor::open(ports::worker_admin(config), router).await?;
+    info!(admin = %door.address(), "the worker's admin listener");
     pool(&mut node, config, name, role, &opened, transport).await?;
     tokio::select! {
         biased;
         () = signals.next_or_end_of(stops_with_stdin) => {}
         why = node.ended() => bail!("the node ended: {why}"),
+        error = door.failed() => return Err(error),
     }
     info!("stopping: no new rooms; what is here may finish");
     let leaving = async {
@@ -176,6 +215,9 @@ pub(crate) async fn worker(config: &Config, stops_with_stdin: bool) -> Result<()
             warn!("what is still here at the end of the grace goes on elsewhere");
         }
         node.leave().await;
+        observing.finish().await;
+        // To be seen until the end.
+        door.close().await;
     };
     signals.orderly(leaving).await
 }

@@ -1,0 +1,71 @@
+//! What a worker has, as rows: one attempt each.
+
+use observe::{StayHistory, StayWhat, labels};
+use room::Time;
+use serde::{Deserialize, Serialize};
+
+/// One attempt at a worker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StayRow {
+    pub(crate) worker: String,
+    pub(crate) room: String,
+    pub(crate) generation: u32,
+    /// Its phase; absent when nothing of it is left.
+    pub(crate) phase: Option<String>,
+    pub(crate) in_phase_ms: u64,
+    pub(crate) age_ms: u64,
+    /// Until its request ends.
+    pub(crate) deadline_in_ms: Option<u64>,
+    /// What led to its phase.
+    pub(crate) why: Option<String>,
+    /// Who may be touching its blocks: what it waits for while it is closing.
+    pub(crate) holds: Option<String>,
+    /// Positions to have KV for, and how many of them have it, as far as that was told.
+    pub(crate) positions: u32,
+    pub(crate) computed: u32,
+    pub(crate) sampled_tokens: u32,
+    pub(crate) trace_id: Option<String>,
+}
+
+/// Those of a worker.
+pub(super) fn rows(stays: &[StayHistory], now: Time) -> Vec<StayRow> {
+    stays.iter().map(|stay| StayRow::new(stay, now)).collect()
+}
+
+impl StayRow {
+    pub(super) fn new(stay: &StayHistory, now: Time) -> Self {
+        let facts = stay.facts();
+        let mut row = Self {
+            worker: facts.name.to_string(),
+            room: facts.attempt.room.to_string(),
+            generation: facts.attempt.generation.0,
+            phase: None,
+            in_phase_ms: 0,
+            age_ms: (stay.ended().unwrap_or(now) - facts.opened).as_millis(),
+            deadline_in_ms: stay
+                .ended()
+                .is_none()
+                .then(|| (facts.deadline - now).as_millis()),
+            why: None,
+            holds: None,
+            positions: facts.positions,
+            computed: 0,
+            sampled_tokens: stay.stream().tokens,
+            trace_id: facts.trace.map(|trace| trace.id.to_string()),
+        };
+        if let Some((phase, since)) = stay.phase() {
+            row.phase = Some(labels::stay_phase(phase).to_owned());
+            row.in_phase_ms = (now - since).as_millis();
+        }
+        for event in stay.events().iter() {
+            if let StayWhat::Step(step) = &event.what {
+                row.why = Some(labels::stay_cause(step.why).to_owned());
+                row.holds = Some(labels::holds(step.holds).to_owned());
+            }
+            if let StayWhat::Computed { positions } = &event.what {
+                row.computed = *positions;
+            }
+        }
+        row
+    }
+}
