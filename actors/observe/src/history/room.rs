@@ -15,6 +15,7 @@ pub struct RoomHistory {
     facts: SharedFacts,
     kept: Kept<RoomEvent>,
     state: RoomState,
+    latest: Time,
 }
 
 /// What a room's events add up to.
@@ -118,7 +119,12 @@ impl RoomHistory {
         };
         let mut kept = Kept::default();
         kept.milestone(opened);
-        Self { facts, kept, state }
+        Self {
+            latest: facts.opened,
+            facts,
+            kept,
+            state,
+        }
     }
 
     /// The event that a room begins with.
@@ -134,6 +140,7 @@ impl RoomHistory {
 
     /// Another event of this room. Returns, for new tokens, how long after those before them they came.
     pub fn push(&mut self, event: &RoomEvent) -> Option<Span> {
+        self.latest = self.latest.max(event.at);
         match &event.what {
             RoomWhat::Room(happening) => return self.happened(event, happening),
             RoomWhat::Cached { tokens, .. } => self.state.cached_tokens = *tokens,
@@ -227,6 +234,12 @@ impl RoomHistory {
     #[must_use]
     pub fn events(&self) -> &Kept<RoomEvent> {
         &self.kept
+    }
+
+    /// When the last of its events was.
+    #[must_use]
+    pub fn latest(&self) -> Time {
+        self.latest
     }
 
     /// What they add up to.

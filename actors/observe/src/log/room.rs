@@ -80,7 +80,7 @@ fn happened(event: &RoomEvent, happening: &Happening, age_ms: u64) {
         } => debug!(target: TARGET, %room, generation, %worker, positions, of, "a chunk is computed"),
         Happening::Published { worker } => debug!(target: TARGET, %room, generation, %worker, "published"),
         Happening::Delivered { from: 0, .. } => {
-            debug!(target: TARGET, %room, generation, age_ms, "first token")
+            debug!(target: TARGET, %room, generation, age_ms, "first token");
         }
         Happening::Delivered { .. } => {}
         Happening::Paused => debug!(target: TARGET, %room, generation, "paused: its reader is behind"),

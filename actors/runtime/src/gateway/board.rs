@@ -225,7 +225,8 @@ impl Counts {
     }
 }
 
-/// The board.
+/// The board. What several threads tell of a room is kept in the order in which it comes here, and never earlier than what came before: they
+/// may have looked at the clock in another order.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     rooms: Mutex<Rooms>,
@@ -261,6 +262,7 @@ impl Board {
             counts.stale_inputs += room.stale_inputs().saturating_sub(view.stale_inputs);
             view.stale_inputs = room.stale_inputs();
             for recorded in events.iter_mut() {
+                recorded.event.at = recorded.event.at.max(history.latest());
                 counts.count(&recorded.event.what);
                 recorded.gap = history.push(&recorded.event);
             }
@@ -279,7 +281,7 @@ impl Board {
             let Rooms { open, counts, .. } = rooms;
             let history = &mut open.get_mut(&id)?.history;
             let event = RoomEvent {
-                at: now,
+                at: now.max(history.latest()),
                 room: id,
                 generation: history.state().generation,
                 what: what(history),
@@ -308,7 +310,7 @@ impl Board {
             view.legs.clear();
             view.waits_for = WaitsFor::Nothing;
             let event = RoomEvent {
-                at: now,
+                at: now.max(history.latest()),
                 room: id,
                 generation: history.state().generation,
                 what: RoomWhat::Ended {

@@ -15,6 +15,7 @@ mod fabric;
 mod handle;
 mod job;
 mod links;
+mod opening;
 mod peers;
 mod placement;
 mod request;

@@ -7,17 +7,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use observe::{Drawing, Facts, Prepared, RoomWhat, SpanId, SpanKind, Trace, TraceId};
+use observe::RoomWhat;
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
-use room::{Alarm, Failure, Outcome, Priority, Room, RoomId, RoomSpec, Span, Time};
+use room::{Alarm, Failure, Outcome, RoomId, Span};
 
-use super::board::RoomView;
 use super::handle::{Refused, Started};
 use super::job::Job;
+use super::opening::Opened;
 use super::request::{Birth, Mandate, Request, RequestArguments, RequestMessage};
 use super::shared::{RequestId, Shared};
 use crate::answer::{AnswerSink, FromReader, TellOwner, answer};
-use crate::convert;
 
 /// What the supervisor is told.
 pub(crate) enum SupervisorMessage {
@@ -39,7 +38,7 @@ pub(crate) struct SupervisorArguments {
 pub(crate) struct SupervisorState {
     pub(super) shared: Arc<Shared>,
     max_requests: usize,
-    next_room: u64,
+    pub(super) next_room: u64,
     next_request: u64,
     open: BTreeMap<RequestId, Owner>,
     by_actor: BTreeMap<ActorId, RequestId>,
@@ -134,32 +133,11 @@ impl SupervisorState {
                 limit: self.max_requests,
             });
         }
-        let now = self.shared.clock.now();
-        let spec = RoomSpec {
-            positions: convert::count(job.prompt.len()),
-            max_new: job.max_new,
-            deadline: now + convert::span(job.timeout),
-            priority: Priority(job.priority),
-        };
-        let first = RoomId {
-            gateway: self.shared.fabric.gateway(),
-            seq: self.next_room,
-        };
-        let trace = self.trace(&mut job, first);
-        let mut rooms = Vec::new();
-        for index in 0..job.n {
-            let id = RoomId {
-                seq: self.next_room,
-                ..first
-            };
-            self.next_room += u64::from(!planted!(SiblingsShareRoom));
-            let room = Room::new(id, spec, &self.shared.limits, now);
-            let facts = facts(&job, &room, (first, index), trace, &self.shared.model, now);
-            self.shared
-                .opened(RoomView::new(&room, &job, now), Arc::new(facts));
-            rooms.push((id, room));
-        }
-        self.next_room += u64::from(planted!(SiblingsShareRoom));
+        let Opened {
+            rooms,
+            trace,
+            deadline,
+        } = self.open_rooms(&mut job);
         let ids: Vec<(RoomId, usize)> = rooms
             .iter()
             .enumerate()
@@ -168,8 +146,8 @@ impl SupervisorState {
         let request = RequestId(self.next_request);
         self.next_request += 1;
         // Armed before anything is sent.
-        self.shared.watch.arm(request, spec.deadline);
-        let give_up_at = self.shared.clock.instant(spec.deadline + GIVE_UP_GRACE);
+        self.shared.watch.arm(request, deadline);
+        let give_up_at = self.shared.clock.instant(deadline + GIVE_UP_GRACE);
         let slot = OwnerSlot::default();
         let (sink, stream) = answer(
             rooms.len(),
@@ -277,35 +255,6 @@ impl SupervisorState {
         self.inherit(myself, request, owner, "it did not answer").await;
     }
 
-    /// An actor is gone.
-    async fn ended(&mut self, myself: &ActorRef<SupervisorMessage>, cell: &ActorCell, why: &str) {
-        // The end of one that was given up before is no news.
-        let request = self.by_actor.remove(&cell.get_id());
-        let Some((request, owner)) = request.and_then(|request| self.open.remove_entry(&request)) else {
-            return;
-        };
-        self.inherit(myself, request, owner, why).await;
-    }
-}
-
-impl SupervisorState {
-    /// The trace of the request whose first room this is: the client's, or one of its own. Workers are told the request's span.
-    fn trace(&self, job: &mut Job, first: RoomId) -> Trace {
-        let given = job.trace.map(|given| Trace {
-            id: TraceId::new(given.trace_id),
-            parent: Some(given.span_id).filter(|id| *id != 0).map(SpanId::new),
-            flags: given.flags,
-        });
-        let trace = given.unwrap_or_else(|| Trace::new(TraceId::of_room(first)));
-        let trace = self.shared.recorder.sampling().head(trace);
-        job.trace = Some(wire::TraceContext {
-            trace_id: trace.id.bits(),
-            span_id: SpanId::of_room(trace.id, first, SpanKind::Request).bits(),
-            flags: trace.flags,
-        });
-        trace
-    }
-
     /// The owner of these rooms is dead.
     pub(super) fn died(&self, rooms: &[RoomId], why: &str, deaths: u32) {
         for room in rooms {
@@ -316,40 +265,15 @@ impl SupervisorState {
             });
         }
     }
-}
 
-fn facts(
-    job: &Job,
-    room: &Room,
-    (first, index): (RoomId, u32),
-    trace: Trace,
-    model: &observe::Text,
-    now: Time,
-) -> Facts {
-    let spec = room.spec();
-    Facts {
-        room: room.id(),
-        first,
-        index,
-        of: job.n,
-        request_id: job.request_id.as_str().into(),
-        trace,
-        model: Arc::clone(model),
-        prompt_tokens: spec.positions,
-        max_tokens: spec.max_new,
-        drawing: Drawing {
-            temperature: job.sampling.temperature,
-            top_p: job.sampling.top_p,
-            seed: job.sampling.seed.wrapping_add(u64::from(index)),
-        },
-        priority: spec.priority,
-        opened: now,
-        prepared: Prepared {
-            in_all: convert::span(job.prepared.in_all),
-            render: convert::span(job.prepared.render),
-            tokenise: convert::span(job.prepared.tokenise),
-        },
-        deadline: spec.deadline,
+    /// An actor is gone.
+    async fn ended(&mut self, myself: &ActorRef<SupervisorMessage>, cell: &ActorCell, why: &str) {
+        // The end of one that was given up before is no news.
+        let request = self.by_actor.remove(&cell.get_id());
+        let Some((request, owner)) = request.and_then(|request| self.open.remove_entry(&request)) else {
+            return;
+        };
+        self.inherit(myself, request, owner, why).await;
     }
 }
 

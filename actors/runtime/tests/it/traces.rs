@@ -1,8 +1,9 @@
 //! What is kept for a trace: by the owner when the request comes or when the room is over, and by workers when they are told so.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use observe::{Keep, RoomWhat, Sampling, SpanId, SpanKind, TraceId};
+use observe::{Keep, RoomHistory, RoomWhat, Sampling, SpanId, SpanKind, TraceId};
 use room::{Happening, Outcome, PhaseKind, Span};
 use runtime::Find;
 use wire::TraceContext;
@@ -111,78 +112,51 @@ async fn what_was_slow_is_asked_of_its_workers() {
     .await;
 }
 
-/// The whole life of an undisturbed room, in order, found by each of its names.
+/// What happens to an undisturbed room, besides its phases.
+const MILESTONES: [&str; 8] = [
+    "opened",
+    "routed",
+    "granted",
+    "first token",
+    "published",
+    "moved",
+    "answered",
+    "nothing left",
+];
+
+/// Its phases, in order.
+const PHASES: [&str; 6] = [
+    "reserving",
+    "prefilling",
+    "pulling",
+    "decoding",
+    "draining",
+    "ended",
+];
+
+/// The whole life of a room, found by each of its names.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_room_is_found_with_all_that_happened_to_it() {
     let cluster = Cluster::start(Setup::pair()).await;
     let mut wanted = job(1, 21, 5);
-    wanted.prepared.in_all = std::time::Duration::from_millis(7);
+    wanted.prepared.in_all = Duration::from_millis(7);
     let mut answer = cluster.submit(wanted).await;
     let (room, trace) = (answer.rooms()[0], answer.trace());
     finish(&mut answer).await;
     cluster.quiesce().await;
-    let names = [
-        Find::Room(room),
-        Find::Request("job-1".to_owned()),
-        Find::Trace(trace.id),
-    ];
-    let mut found = names.iter().map(|name| cluster.gateway.find(name));
-    let (view, history) = found.next().unwrap().remove(0);
-    for again in found {
+    let found = |name: &Find| cluster.gateway.find(name);
+    let (view, history) = found(&Find::Room(room)).remove(0);
+    for name in [Find::Request("job-1".to_owned()), Find::Trace(trace.id)] {
+        let again = found(&name);
         assert_eq!(again.len(), 1);
         assert_eq!(again[0].1, history);
     }
-    assert!(
-        cluster
-            .gateway
-            .find(&Find::Request("job-2".to_owned()))
-            .is_empty()
-    );
+    assert!(found(&Find::Request("job-2".to_owned())).is_empty());
     assert!(matches!(view.outcome, Some(Outcome::Completed(_))));
     let facts = history.facts();
     assert_eq!(facts.opened - facts.arrived(), Span::from_millis(7));
-    let milestones: Vec<&str> = history
-        .events()
-        .iter()
-        .filter_map(|event| milestone(&event.what))
-        .collect();
-    let life = [
-        "opened",
-        "reserving",
-        "routed",
-        "granted",
-        "prefilling",
-        "first token",
-        "published",
-        "pulling",
-        "moved",
-        "decoding",
-        "draining",
-        "answered",
-        "ended",
-        "nothing left",
-    ];
-    let missing: Vec<_> = life.iter().filter(|want| !milestones.contains(want)).collect();
-    assert!(missing.is_empty(), "{missing:?} of {milestones:?}");
-    let phases = [
-        "reserving",
-        "prefilling",
-        "pulling",
-        "decoding",
-        "draining",
-        "ended",
-    ];
-    let in_order = milestones.iter().filter(|name| phases.contains(*name));
-    assert_eq!(in_order.copied().collect::<Vec<_>>(), phases);
-    let moved = history.events().iter().find_map(|event| match &event.what {
-        RoomWhat::Moved(moved) => Some(moved.clone()),
-        _ => None,
-    });
-    let moved = moved.unwrap();
-    let route = history.state().route.unwrap();
-    assert_eq!((moved.from, moved.to), (route.prefill, route.decode));
-    assert!(moved.bytes > 0 && moved.descriptors > 0, "{moved:?}");
     assert_eq!(history.state().ended_in, Some(PhaseKind::Decoding));
+    check_life(&history);
     for worker in cluster.node.workers().all() {
         let stays = worker.find(room);
         assert_eq!(stays.len(), 1, "{}", worker.name());
@@ -190,6 +164,25 @@ async fn a_room_is_found_with_all_that_happened_to_it() {
         let figures = worker.figures().unwrap();
         assert_eq!((figures.node, figures.gateways), (stays[0].facts().worker, 1));
     }
+}
+
+fn check_life(history: &RoomHistory) {
+    let happened = history.events().iter().filter_map(|event| milestone(&event.what));
+    let happened: Vec<&str> = happened.collect();
+    let missing: Vec<_> = MILESTONES
+        .iter()
+        .filter(|want| !happened.contains(want))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?} of {happened:?}");
+    let phases = happened.iter().filter(|name| PHASES.contains(*name));
+    assert_eq!(phases.copied().collect::<Vec<_>>(), PHASES);
+    let moved = history.events().iter().find_map(|event| match &event.what {
+        RoomWhat::Moved(moved) => Some(moved.clone()),
+        _ => None,
+    });
+    let (moved, route) = (moved.unwrap(), history.state().route.unwrap());
+    assert_eq!((moved.from, moved.to), (route.prefill, route.decode));
+    assert!(moved.bytes > 0 && moved.descriptors > 0, "{moved:?}");
 }
 
 fn milestone(what: &RoomWhat) -> Option<&'static str> {

@@ -53,8 +53,13 @@ async fn check(
     }
 }
 
+/// What got no further than the queue says so.
 async fn refusal(error: SubmitError, expected: Expected, param: Value) {
-    check(move || Act::Refuse(error.clone()), expected, param, Value::Null).await;
+    let phase = match expected.status {
+        429 | 503 => json!("queued"),
+        _ => Value::Null,
+    };
+    check(move || Act::Refuse(error.clone()), expected, param, phase).await;
 }
 
 #[tokio::test]

@@ -30,7 +30,10 @@ impl TraceSink for Heard {
     }
 
     fn stay(&self, history: &Arc<StayHistory>) {
-        self.traced_stays.lock().unwrap().push(StayHistory::clone(history));
+        self.traced_stays
+            .lock()
+            .unwrap()
+            .push(StayHistory::clone(history));
     }
 }
 
@@ -120,13 +123,12 @@ impl Heard {
                         _ => {}
                     }
                 }
-                Event::Node(event) => match &event.what {
+                Event::Node(event) => {
                     // Whatever was there went with it.
-                    NodeWhat::WorkerEnded { name: gone, .. } => {
+                    if let NodeWhat::WorkerEnded { name: gone, .. } = &event.what {
                         here.retain(|(worker, _), _| names.get(worker) != Some(gone));
                     }
-                    _ => {}
-                },
+                }
                 Event::Room(_) => {}
             }
         }
