@@ -92,17 +92,26 @@ try {
   await until("it takes rooms again", async () => !(await card.innerText()).includes("drained"));
 
   if (pictures) {
-    for (let n = 0; n < 24; n++) others.push(answer(`guest-${n}`, 300 + 37 * n));
-    await page.waitForTimeout(9_000);
+    for (let n = 0; n < 24; n++) others.push(answer(`guest-${n}`, 60 + 37 * n));
+    await page.waitForTimeout(20_000);
     for (const scheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme: scheme });
-      await page.locator("#theme").click();
-      if (scheme === "light") await page.locator("#theme").click();
+      others.push(...[1, 2, 3, 4].map((n) => answer(`${scheme}-${n}`, 120)));
       await page.waitForTimeout(2_500);
       await page.screenshot({ path: `${pictures}/live-${scheme}.png` });
-      if (scheme === "light") await page.locator("#theme").click();
     }
+    await page.emulateMedia({ colorScheme: "light" });
   }
+
+  say("light and dark");
+  const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await back();
+  await page.locator("body").press("t");
+  await until("t makes it dark", async () => (await back()) !== light);
+  await page.reload();
+  await until("that is remembered", async () => (await back()) !== light);
+  await page.locator("body").press("t");
+  await until("and light again", async () => (await back()) === light);
 
   say("what is refused");
   const foreign = await fetch(`${url}workers/decode-1/drain`, { method: "POST", headers: { origin: "http://elsewhere.example" } });

@@ -49,24 +49,39 @@ function Help({ done }) {
   </dialog>`;
 }
 
+const THEME = "innkeeper-theme";
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+// Before anything is drawn: what is drawn on a canvas asks for its colours once.
+function wear(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+}
+wear(localStorage.getItem(THEME));
+
+// What was chosen (nothing: as the system), and what that is now.
 function useTheme() {
-  const [theme, setTheme] = useState(() => localStorage.getItem("innkeeper-theme"));
+  const [chosen, choose] = useState(() => localStorage.getItem(THEME));
+  const [system, setSystem] = useState(dark.matches);
   useEffect(() => {
-    if (theme) {
-      document.documentElement.dataset.theme = theme;
-      localStorage.setItem("innkeeper-theme", theme);
-    } else {
-      delete document.documentElement.dataset.theme;
-      localStorage.removeItem("innkeeper-theme");
-    }
-  }, [theme]);
-  const next = () => setTheme((now) => (now == null ? "dark" : now === "dark" ? "light" : null));
-  return [theme, next];
+    const follow = () => setSystem(dark.matches);
+    dark.addEventListener("change", follow);
+    return () => dark.removeEventListener("change", follow);
+  }, []);
+  const next = () =>
+    choose((before) => {
+      const theme = before == null ? "dark" : before === "dark" ? "light" : null;
+      wear(theme);
+      if (theme) localStorage.setItem(THEME, theme);
+      else localStorage.removeItem(THEME);
+      return theme;
+    });
+  return [chosen, chosen ?? (system ? "dark" : "light"), next];
 }
 
 function App() {
   const { selected } = useStore();
-  const [theme, nextTheme] = useTheme();
+  const [chosen, theme, nextTheme] = useTheme();
   const [question, setQuestion] = useState(null);
   const [help, setHelp] = useState(false);
   const [notice, setNotice] = useState(null);
@@ -122,7 +137,7 @@ function App() {
     if (said) setNotice(said);
   };
   return html`
-    <${Header} theme=${theme} onTheme=${nextTheme} onHelp=${() => setHelp(true)} />
+    <${Header} theme=${chosen} onTheme=${nextTheme} onHelp=${() => setHelp(true)} />
     <main class=${selected ? "with-detail" : ""}>
       <div class="board">
         <${Troubles} />

@@ -92,7 +92,7 @@ function Account({ account, ask }) {
   const over = account.phase === "ended";
   const took = account.took;
   return html`<div class="account">
-    <p class="summary"><em class="phase ${account.phase}">${over ? account.outcome : account.phase}</em> ${account.summary}</p>
+    <p class="summary ${over ? account.outcome : account.phase}">${account.summary}</p>
     ${account.odd.length > 0 && html`<ul class="odd" aria-label="Out of the ordinary">${account.odd.map((odd) => html`<li>${odd}</li>`)}</ul>`}
     ${account.ends && html`<p class="ends"><b>Ends by itself in ${lasting(account.ends.in_ms)}</b> by ${account.ends.deadline}. Then: ${account.ends.then}.</p>`}
     <${Timeline} account=${account} />

@@ -8,10 +8,41 @@ import { PHASES, count, lasting, short } from "./text.js";
 const TOP = 8;
 const OLD_MS = 10_000;
 
+// The places of a lane. A room keeps its own for as long as it is there, and who comes takes the first that is free: so nothing moves but what
+// goes on. When too many are free the rooms close ranks.
+class Places {
+  constructor() {
+    this.of = new Map(); // the room's number to its place
+    this.who = []; // the place to the room's number, or null
+  }
+
+  settle(rooms) {
+    const here = new Set(rooms.map((room) => room.seq));
+    for (const [seq, place] of this.of) {
+      if (here.has(seq)) continue;
+      this.of.delete(seq);
+      this.who[place] = null;
+    }
+    if (this.who.length > 2 * here.size + 40) {
+      const rest = [...this.of].sort(([, a], [, b]) => a - b).map(([seq]) => seq);
+      this.of = new Map(rest.map((seq, place) => [seq, place]));
+      this.who = rest;
+    }
+    let free = 0;
+    for (const { seq } of rooms) {
+      if (this.of.has(seq)) continue;
+      while (this.who[free] != null) free += 1;
+      this.who[free] = seq;
+      this.of.set(seq, free);
+    }
+  }
+}
+
 class Lanes {
   constructor(canvas) {
     this.canvas = canvas;
     this.dots = new Map(); // by the room's number: { x, y, tx, ty, phase, out }
+    this.places = PHASES.map(() => new Places());
     this.size = 8;
     this.version = -1;
     this.frame = 0;
@@ -47,20 +78,22 @@ class Lanes {
       const index = PHASES.indexOf(room.phase);
       if (index >= 0) columns[index].push(room);
     }
-    const most = Math.max(1, ...columns.map((column) => column.length));
+    columns.forEach((column, index) => this.places[index].settle(column));
+    const most = Math.max(1, ...this.places.map((places) => places.who.length));
     const room = (lane - 10) * (height - 2 * TOP);
     this.size = Math.max(1.5, Math.min(17, Math.floor(Math.sqrt(room / most) * 10) / 10));
     const across = Math.max(1, Math.floor((lane - 10) / this.size));
     const seen = new Set();
     columns.forEach((column, index) => {
-      column.forEach((room, place) => {
+      for (const room of column) {
         seen.add(room.seq);
+        const place = this.places[index].of.get(room.seq);
         const tx = index * lane + 5 + (place % across) * this.size;
         const ty = TOP + Math.floor(place / across) * this.size;
         const dot = this.dots.get(room.seq);
         if (dot) Object.assign(dot, { tx, ty, phase: index, out: false, room });
         else this.dots.set(room.seq, { x: index ? tx : -this.size, y: ty, tx, ty, phase: index, out: false, room });
-      });
+      }
     });
     for (const [seq, dot] of this.dots) {
       if (!seen.has(seq) && !dot.out) Object.assign(dot, { tx: width + 12, out: true });
@@ -78,6 +111,7 @@ class Lanes {
 
   draw() {
     this.frame = 0;
+    if (!this.width) return;
     const context = this.canvas.getContext("2d");
     const scale = devicePixelRatio || 1;
     context.setTransform(scale, 0, 0, scale, 0, 0);
@@ -146,6 +180,6 @@ export function LanesPanel({ theme }) {
         </div>`;
       })}
     </div>
-    <canvas ref=${canvas} onMouseMove=${hover} onClick=${click} aria-hidden="true"></canvas>
+    <div class="field"><canvas ref=${canvas} onMouseMove=${hover} onClick=${click} aria-hidden="true"></canvas></div>
   </section>`;
 }

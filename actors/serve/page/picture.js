@@ -66,7 +66,8 @@ export function Picture({ ask }) {
     observer.observe(box.current);
     return () => observer.disconnect();
   }, []);
-  const workers = glance?.workers ?? [];
+  const byName = (a, b) => a.name.localeCompare(b.name, "en", { numeric: true });
+  const workers = (glance?.workers ?? []).slice().sort(byName);
   const { found, height } = places(workers, width);
   const gateY = height / 2;
   const links = new Map((glance?.links ?? []).map((link) => [link.worker, link]));

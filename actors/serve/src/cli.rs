@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
 
+use crate::admin::phases;
 use crate::config::{Config, Setting, WorkerRole};
 
 /// Innkeeper serves large language models: prefill and decode apart, and no request without an owner.
@@ -47,6 +48,10 @@ pub(crate) enum Command {
     Chat(ChatArgs),
     /// Lists the rooms of a gateway: phase, age, what each waits for, its deadline, its blocks.
     Rooms(RoomsArgs),
+    /// Tells all of a room, open or ended lately: its history, what it waits for, who holds its blocks, what ends it and when.
+    Explain(ExplainArgs),
+    /// Shows a cluster live: rates, latencies, workers, pools, the oldest rooms.
+    Top(TopArgs),
     /// Says what this machine has: cores, GPU, UCX, model cache, ports.
     Doctor,
     /// Prints the effective configuration.
@@ -95,6 +100,9 @@ pub(crate) struct WorkerArgs {
     /// Name in logs and views.
     #[arg(long)]
     name: Option<String>,
+    /// Address of its admin listener.
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<String>,
     #[command(flatten)]
     model: ModelArg,
 }
@@ -127,9 +135,71 @@ pub(crate) struct RoomsArgs {
     /// Address of a gateway's admin listener.
     #[arg(long, value_name = "ADDR")]
     pub(crate) admin: Option<String>,
+    /// Again every second, until Ctrl-C.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) watch: bool,
+    /// Only rooms in this phase.
+    #[arg(long, value_name = "PHASE", value_parser = phase)]
+    pub(crate) phase: Option<String>,
+    /// Only rooms that arrived at least so long ago, such as `500ms`, `10s` or `2m`.
+    #[arg(long, value_name = "TIME", value_parser = length_ms)]
+    pub(crate) older_than: Option<u64>,
+    /// Only rooms that wait for this worker, or for which it may hold blocks.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) worker: Option<String>,
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// One room, or those of one request.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A room (`66179c5f147a751e-2`, or its number alone), a request id (the answer's `x-request-id`), or a trace id.
+    #[arg(value_name = "ROOM|REQUEST-ID|TRACE")]
+    pub(crate) what: String,
+    /// Address of a gateway's admin listener.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A live view.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Address of a gateway's admin listener.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<String>,
+}
+
+/// A phase that a room can be open in.
+fn phase(text: &str) -> Result<String, String> {
+    let phases = phases();
+    match phases.split(", ").any(|phase| phase == text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("there is no such phase: the phases are {phases}")),
+    }
+}
+
+/// A length of time in milliseconds: `500ms`, `10s`, `2m`, `1h`; a number alone is seconds.
+fn length_ms(text: &str) -> Result<u64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "ms" => Some(1),
+        "s" | "" => Some(1_000),
+        "m" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    };
+    let length = number.parse::<u64>().ok().zip(factor);
+    length
+        .and_then(|(number, factor)| number.checked_mul(factor))
+        .ok_or_else(|| {
+            "a length of time is a whole number and ms, s, m or h, such as 500ms or 10s".to_owned()
+        })
 }
 
 #[derive(Debug, Args)]
@@ -186,13 +256,16 @@ impl Cli {
                 let role = worker.role.map(|role| format!("{role:?}").to_lowercase());
                 flag("--role", "worker.role", role.as_ref());
                 flag("--name", "node.name", worker.name.as_ref());
+                flag("--admin", "admin.worker", worker.admin.as_ref());
                 flag("--model", "model.source", worker.model.source.as_ref());
                 if !worker.gateways.is_empty() {
                     let gateways = worker.gateways.clone();
                     settings.push(Setting::flag("--gateway", "mesh.gateways", gateways.into()));
                 }
             }
-            Command::Rooms(rooms) => flag("--admin", "admin.listen", rooms.admin.as_ref()),
+            Command::Rooms(RoomsArgs { admin, .. })
+            | Command::Explain(ExplainArgs { admin, .. })
+            | Command::Top(TopArgs { admin }) => flag("--admin", "admin.listen", admin.as_ref()),
             Command::Chat(chat) => flag("--server", "api.https", chat.server.as_ref()),
             Command::Doctor | Command::Config => {}
         }
@@ -220,5 +293,40 @@ impl UpArgs {
             (WorkerRole::Decode, self.decode),
             (WorkerRole::Mixed, self.mixed),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{length_ms, phase};
+
+    #[test]
+    fn a_length_of_time_has_a_unit() {
+        for (text, millis) in [
+            ("500ms", Some(500)),
+            ("10s", Some(10_000)),
+            ("10", Some(10_000)),
+            ("2m", Some(120_000)),
+            ("1h", Some(3_600_000)),
+            ("s", None),
+            ("1.5s", None),
+            ("-1s", None),
+            ("10 s", None),
+            ("10d", None),
+            ("18446744073709551615h", None),
+        ] {
+            assert_eq!(length_ms(text).ok(), millis, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_phase_is_one_of_those_that_there_are() {
+        assert_eq!(phase("draining").as_deref(), Ok("draining"));
+        for text in ["ended", "Queued", "", "queued, reserving"] {
+            assert!(
+                phase(text).is_err_and(|why| why.contains("queued, reserving")),
+                "{text}"
+            );
+        }
     }
 }

@@ -48,3 +48,46 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<(u16, Bytes)>
     let answered = timeout(PATIENCE, exchange).await;
     answered.with_context(|| format!("http://{address} did not answer within {} s", PATIENCE.as_secs()))?
 }
+
+/// A part of a path, whatever is in it.
+pub(crate) fn escaped(part: &str) -> String {
+    let mut text = String::new();
+    for byte in part.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                text.push(char::from(byte))
+            }
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    text
+}
+
+/// `GET` of a gateway's admin listener: the body of a 200. What it says otherwise is the error.
+///
+/// # Errors
+/// If nothing answers there, or not with 200.
+pub(crate) async fn asked(admin: SocketAddr, path: &str) -> Result<Bytes> {
+    let (status, body) = get(admin, path).await.with_context(|| {
+        format!("no gateway's admin listener answers on {admin}: give its address with --admin")
+    })?;
+    match status {
+        200 => Ok(body),
+        // In its own words.
+        400 | 404 if !body.is_empty() && body.len() < 4_096 && !body.starts_with(b"<") => {
+            anyhow::bail!("{}", String::from_utf8_lossy(&body).trim())
+        }
+        _ => anyhow::bail!("http://{admin}{path} answered {status}: is that a gateway's admin listener?"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn a_request_id_can_be_a_part_of_a_path() {
+        assert_eq!(escaped("req_1-a.b~c"), "req_1-a.b~c");
+        assert_eq!(escaped("a/b?c d%é"), "a%2Fb%3Fc%20d%25%C3%A9");
+    }
+}

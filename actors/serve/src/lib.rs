@@ -9,6 +9,7 @@ mod compose;
 mod config;
 mod doctor;
 mod door;
+mod explain;
 #[cfg(feature = "faults")]
 mod faults;
 mod files;
@@ -25,6 +26,7 @@ mod rooms;
 mod signals;
 mod telemetry;
 mod text;
+mod top;
 
 use std::process::ExitCode;
 
@@ -85,6 +87,8 @@ fn perform(cli: &Cli) -> Result<()> {
             Command::Worker(_) => compose::worker(&config, telemetry, with_stdin).await,
             Command::Chat(args) => chat::run(&config, args).await,
             Command::Rooms(args) => rooms::run(&config, args).await,
+            Command::Explain(args) => explain::run(&config, args).await,
+            Command::Top(_) => top::run(&config).await,
             Command::Doctor => doctor::run(&config).await,
             Command::Config => Ok(output::print(&config.to_toml()?)?),
         }

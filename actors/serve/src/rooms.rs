@@ -1,28 +1,68 @@
 //! `innkeeper rooms`: where every request is.
 
-use anyhow::{Context, Result, ensure};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::time::sleep;
 
 use crate::admin::RoomRow;
 use crate::cli::RoomsArgs;
 use crate::config::Config;
 use crate::{http, output};
 
-/// Asks a gateway's admin listener and prints what it says.
+/// Between two looks of `--watch`.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Clears the screen and what has scrolled away.
+const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+
+/// Asks a gateway's admin listener and prints what it says; with `--watch` until it is interrupted, or the gateway does not answer.
 pub(crate) async fn run(config: &Config, args: &RoomsArgs) -> Result<()> {
     let admin = config.admin.listen;
-    let (status, body) = http::get(admin, "/rooms").await.with_context(|| {
-        format!("no gateway's admin listener answers on {admin}: give its address with --admin")
-    })?;
-    ensure!(
-        status == 200,
-        "http://{admin}/rooms answered {status}: is that a gateway's admin listener?"
-    );
-    if args.json {
-        return Ok(output::print(&format!("{}\n", String::from_utf8_lossy(&body)))?);
+    let path = format!("/rooms{}", query(args));
+    loop {
+        let body = http::asked(admin, &path).await?;
+        if args.json {
+            return Ok(output::print(&format!("{}\n", String::from_utf8_lossy(&body)))?);
+        }
+        let rows: Vec<RoomRow> = serde_json::from_slice(&body)
+            .with_context(|| format!("http://{admin}/rooms did not answer with rooms"))?;
+        if !args.watch {
+            return Ok(output::print(&table(&rows))?);
+        }
+        let clear = if std::io::stdout().is_terminal() {
+            CLEAR
+        } else {
+            ""
+        };
+        output::print(&format!("{clear}{}\n", table(&rows)))?;
+        // Interrupted: that is how it ends. The process does nothing else.
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => return Ok(()),
+            () = sleep(AGAIN) => {}
+        }
     }
-    let rows: Vec<RoomRow> = serde_json::from_slice(&body)
-        .with_context(|| format!("http://{admin}/rooms did not answer with rooms"))?;
-    Ok(output::print(&table(&rows))?)
+}
+
+/// What is asked for, as the admin listener takes it.
+fn query(args: &RoomsArgs) -> String {
+    let fields = [
+        ("phase", args.phase.clone()),
+        ("older_than_ms", args.older_than.map(|millis| millis.to_string())),
+        ("worker", args.worker.clone()),
+    ];
+    let given = fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let pairs: Vec<String> = given
+        .map(|(name, value)| format!("{name}={}", http::escaped(&value)))
+        .collect();
+    match pairs.as_slice() {
+        [] => String::new(),
+        pairs => format!("?{}", pairs.join("&")),
+    }
 }
 
 /// One line a room.
@@ -126,5 +166,22 @@ mod tests {
             assert!(line.contains(part), "{part} is not in {line}");
         }
         assert_eq!(table(&[]), "no rooms are open\n");
+    }
+
+    #[test]
+    fn a_filter_is_a_query() {
+        let args = |phase: Option<&str>, older_than, worker: Option<&str>| RoomsArgs {
+            admin: None,
+            watch: false,
+            phase: phase.map(str::to_owned),
+            older_than,
+            worker: worker.map(str::to_owned),
+            json: false,
+        };
+        assert_eq!(query(&args(None, None, None)), "");
+        assert_eq!(
+            query(&args(Some("queued"), Some(500), Some("a b"))),
+            "?phase=queued&older_than_ms=500&worker=a%20b"
+        );
     }
 }
