@@ -32,7 +32,9 @@ fn of_gateway(gateway: &GatewayHandle) -> GatewayLevels {
     let rooms = views.iter().map(|view| RoomLevel {
         phase: view.phase,
         in_phase: now - view.since,
-        overdue: view.deadline.map_or_else(Span::default, |deadline| now - deadline),
+        overdue: view
+            .deadline
+            .map_or_else(Span::default, |deadline| now - deadline),
     });
     let links = gateway.links();
     let link = |node: NodeId| {
@@ -172,7 +174,11 @@ mod tests {
         let reported = Time {
             micros: reported_ms * 1_000,
         };
-        assert_eq!(kept.is_orphan(seq, Some(reported)), orphan, "{seq} at {reported_ms}");
+        assert_eq!(
+            kept.is_orphan(seq, Some(reported)),
+            orphan,
+            "{seq} at {reported_ms}"
+        );
     }
 
     #[test]

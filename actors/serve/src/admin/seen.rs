@@ -61,7 +61,9 @@ pub(crate) fn router(seen: Seen) -> Router {
 }
 
 async fn prometheus(State(seen): State<Seen>, headers: HeaderMap) -> impl IntoResponse {
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok());
     let exposition = Exposition::accepted(accept.unwrap_or_default());
     let text = seen.metrics.text(&metrics::levels(&seen), exposition);
     ([(header::CONTENT_TYPE, exposition.content_type())], text)
@@ -75,7 +77,11 @@ async fn stays(State(seen): State<Seen>) -> Json<Vec<StayRow>> {
 
 async fn stays_ended(State(seen): State<Seen>) -> Json<Vec<StayRow>> {
     let now = seen.clock.now();
-    let ended = seen.workers.all().into_iter().flat_map(|worker| worker.stays_ended());
+    let ended = seen
+        .workers
+        .all()
+        .into_iter()
+        .flat_map(|worker| worker.stays_ended());
     Json(ended.map(|stay| StayRow::new(&stay, now)).collect())
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct StayRow {
     pub(crate) age_ms: u64,
     /// Until its request ends.
     pub(crate) deadline_in_ms: Option<u64>,
-    /// What led to its phase.
+    /// What led to its phase; of one that is over, why it was closed.
     pub(crate) why: Option<String>,
     /// Who may be touching its blocks: what it waits for while it is closing.
     pub(crate) holds: Option<String>,
@@ -42,10 +42,7 @@ impl StayRow {
             phase: None,
             in_phase_ms: 0,
             age_ms: (stay.ended().unwrap_or(now) - facts.opened).as_millis(),
-            deadline_in_ms: stay
-                .ended()
-                .is_none()
-                .then(|| (facts.deadline - now).as_millis()),
+            deadline_in_ms: stay.ended().is_none().then(|| (facts.deadline - now).as_millis()),
             why: None,
             holds: None,
             positions: facts.positions,
@@ -59,8 +56,11 @@ impl StayRow {
         }
         for event in stay.events().iter() {
             if let StayWhat::Step(step) = &event.what {
-                row.why = Some(labels::stay_cause(step.why).to_owned());
                 row.holds = Some(labels::holds(step.holds).to_owned());
+                // Of one that is over, why it was closed says more than that its proof came.
+                if step.to.is_some() && step.from != step.to {
+                    row.why = Some(labels::stay_cause(step.why).to_owned());
+                }
             }
             if let StayWhat::Computed { positions } = &event.what {
                 row.computed = *positions;
