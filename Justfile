@@ -66,3 +66,8 @@ evidence:
 bench:
     cargo run --release -p innkeeper-cpu --example throughput
     cargo run --release -p innkeeper-kv-ucx --example kv_bench
+
+# The live page in a real browser, with ten thousand rooms that are made up and with a real cluster. Needs node and npm; pictures go to PICTURES.
+page PICTURES="":
+    cargo build --release
+    bash integration-tests/browser/run "${CARGO_TARGET_DIR:-target}/release/innkeeper" {{PICTURES}}
