@@ -7,6 +7,7 @@
 
 mod admin;
 mod cluster;
+mod collector;
 mod h2;
 mod http;
 pub mod matrix;
@@ -15,15 +16,18 @@ mod ports;
 mod prepare;
 mod proc;
 mod process;
+mod prometheus;
 mod proxy;
 mod stream;
 
 pub use admin::{Holder, Metrics, Room, Worker};
 pub use cluster::{Cluster, MODEL};
+pub use collector::{Collector, SpanSeen};
 pub use http::{Response, get, post};
 pub use netns::{Lane, Net};
 pub use ports::Ports;
 pub use prepare::target;
 pub use process::{Process, Signal};
+pub use prometheus::{Prometheus, promtool};
 pub use proxy::{Counts, TcpProxy, TcpRule, UdpProxy, UdpRule, Way};
 pub use stream::{Answer, Stream, answer, answers, completion};

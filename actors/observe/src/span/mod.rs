@@ -156,7 +156,9 @@ impl TraceSpan {
         self.attributes.push((name, value.into()));
     }
 
+    /// Something happened in it. A step is told of with the time at which it was decided, and what led to it may be told of a moment later.
     fn event(&mut self, at: Time, name: &'static str, attributes: Vec<Attribute>) {
+        self.reach(at);
         self.events.push(SpanEvent { at, name, attributes });
     }
 

@@ -30,7 +30,9 @@ pub fn of_request(histories: &[Arc<RoomHistory>], keep: Keep) -> Vec<TraceSpan> 
     let own = &mut spans[0];
     own.set(name::KEPT, keep.name());
     totals(own, &order);
-    let end = spans.iter().map(|span| span.end).max();
+    let ends = spans.iter().map(|span| span.end);
+    let ended = order.iter().filter_map(|history| history.state().ended);
+    let end = ends.chain(ended).max();
     spans[0].reach(end.unwrap_or_default());
     spans
 }
@@ -49,7 +51,10 @@ fn request(facts: &Facts) -> TraceSpan {
     span.set(name::MAX_TOKENS, facts.max_tokens);
     span.set(name::TEMPERATURE, f64::from(facts.drawing.temperature));
     span.set(name::TOP_P, f64::from(facts.drawing.top_p));
-    span.set(name::SEED, facts.drawing.seed);
+    // One that was drawn for the client may be larger than the conventions have.
+    if let Ok(seed) = i64::try_from(facts.drawing.seed) {
+        span.set(name::SEED, Value::Int(seed));
+    }
     if facts.of > 1 {
         span.set(name::CHOICES, facts.of);
     }
@@ -103,6 +108,7 @@ fn totals(span: &mut TraceSpan, rooms: &[&RoomHistory]) {
     if let Some(first) = first.min() {
         span.set(name::FIRST_TOKEN_S, seconds(first));
     }
+    first_token(span, states().filter_map(|state| state.stream.first).min());
     // What went wrong says more than what did not.
     let outcomes = || states().filter_map(|state| state.outcome);
     let worst = outcomes().find(|(outcome, _)| !labels::is_in_order(*outcome));
@@ -130,7 +136,10 @@ pub(super) fn of_one(span: &mut TraceSpan, history: &RoomHistory) {
     if let Some(phase) = state.ended_in {
         span.set(name::ENDED_IN, phase.name());
     }
-    if let Some(at) = state.stream.first {
+}
+
+pub(super) fn first_token(span: &mut TraceSpan, at: Option<Time>) {
+    if let Some(at) = at {
         span.event(at, "first_token", Vec::new());
     }
 }

@@ -7,7 +7,7 @@ use room::{
 };
 
 use super::attributes as name;
-use super::request::{finish_reason, of_one, outcome_of};
+use super::request::{finish_reason, first_token, of_one, outcome_of};
 use super::{Attribute, Link, Status, TraceSpan, Value};
 use crate::event::{Moved, RoomEvent, RoomWhat};
 use crate::history::{RoomHistory, Stream};
@@ -40,6 +40,7 @@ fn whole(history: &RoomHistory, id: SpanId, request: SpanId) -> TraceSpan {
     if let Some(reason) = finish_reason(state) {
         span.set(name::FINISH_REASONS, Value::Words(vec![reason]));
     }
+    first_token(&mut span, state.stream.first);
     if let Some((outcome, at)) = state.outcome {
         outcome_of(&mut span, outcome);
         span.event(at, "answered", Vec::new());
@@ -203,6 +204,10 @@ impl<'a> Walk<'a> {
         if self.phase.as_ref().is_none_or(|(kind, _)| *kind != step.from) {
             // What led here was left out.
             self.missed(at, event.generation, step);
+        }
+        if step.to == PhaseKind::Ended {
+            // Its owner says so in a moment; until then it lets go.
+            return;
         }
         self.leave(at);
         match step.why {
@@ -464,7 +469,7 @@ impl<'a> Walk<'a> {
         spans.extend(self.attempts.into_values());
         let end = spans.iter().map(|span| span.end).max().unwrap_or(end);
         if let Some(whole) = spans.iter_mut().find(|span| span.kind == SpanKind::Room) {
-            whole.reach(end);
+            whole.reach(end.max(self.last));
         }
         spans
     }

@@ -125,6 +125,7 @@ pub(crate) fn check(owner: &[TraceSpan], workers: &[TraceSpan]) {
     assert_eq!(by_id.len(), all.len(), "two spans of one name");
     for span in &all {
         assert!(span.start <= span.end, "{span:?}");
+        assert!(span.events.is_sorted_by_key(|event| event.at), "{span:?}");
         assert!(
             span.events.iter().all(|e| span.start <= e.at && e.at <= span.end),
             "{span:?}"

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{info, instrument, warn};
+use tracing::{info, warn};
 use wire::Role;
 
 use super::door::OPERATORS;
@@ -36,7 +36,6 @@ pub(crate) struct Serving {
 }
 
 /// Starts the gateway and opens its doors.
-#[instrument(name = "start_gateway", skip_all, fields(name))]
 pub(crate) async fn start(
     config: &Config,
     name: &str,

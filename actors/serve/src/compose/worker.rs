@@ -15,7 +15,7 @@ use mesh::Target;
 use model::{Model, PoolOptions};
 use room::{HostLimits, Span};
 use runtime::{BuildTransfer, BuildWorker, Clock, WorkerSpec};
-use tracing::instrument;
+use tracing::{info_span, instrument};
 use wire::Role;
 
 use super::{identity, new_node};
@@ -46,7 +46,6 @@ pub(crate) fn recipe(
     })
 }
 
-#[instrument(name = "load_worker", parent = None, skip_all, fields(name, role = %role))]
 fn build(
     config: &Config,
     name: &str,
@@ -62,8 +61,8 @@ fn build(
         blocks: blocks(config, model)?,
         block_tokens: config.worker.block_tokens,
     };
-    let backend = model
-        .backend(device, pool)
+    let backend = info_span!(parent: None, "load_model", name, role = %role)
+        .in_scope(|| model.backend(device, pool))
         .context("the model cannot be loaded")?;
     #[cfg(feature = "faults")]
     let backend = crate::faults::Disturbed(backend);

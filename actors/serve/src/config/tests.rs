@@ -167,3 +167,31 @@ fn the_fault_switches_are_keys_of_test_builds_only() {
         assert_eq!(known, cfg!(feature = "faults"), "{switch}");
     }
 }
+
+#[test]
+fn traces_go_to_an_address_and_a_share_is_one() {
+    let is_refused = |pair: &str, said: &str| check(set(pair), said);
+    is_refused(
+        "tracing.endpoint=collector:4317",
+        "tracing.endpoint is collector:4317 (--set tracing.endpoint=collector:4317): it must be http://HOST:PORT, or empty; TLS is \
+         a matter of a collector beside the node",
+    );
+    is_refused(
+        "tracing.endpoint=http://collector:4318/v1/traces",
+        "tracing.endpoint is http://collector:4318/v1/traces (--set tracing.endpoint=http://collector:4318/v1/traces): it must be \
+         http://HOST:PORT, or empty; TLS is a matter of a collector beside the node",
+    );
+    is_refused(
+        "tracing.sample=1.5",
+        "tracing.sample is 1.5 (--set tracing.sample=1.5): it must be from 0 to 1",
+    );
+    for right in [
+        "tracing.endpoint=http://collector:4317",
+        "tracing.endpoint=http://127.0.0.1:4318/",
+        "tracing.ui=https://traces.example",
+        "tracing.sample=1.0",
+        "tracing.protocol=http",
+    ] {
+        assert!(set(right).is_ok(), "{right}");
+    }
+}

@@ -70,9 +70,9 @@ pub(super) fn span(span: TraceSpan, wall: &Wall) -> SpanData {
         .collect();
     SpanData {
         span_context: context(span.trace, span.id),
-        parent_span_id: span
-            .parent
-            .map_or(trace::SpanId::INVALID, |parent| trace::SpanId::from(parent.bits())),
+        parent_span_id: span.parent.map_or(trace::SpanId::INVALID, |parent| {
+            trace::SpanId::from(parent.bits())
+        }),
         parent_span_is_remote: span.parent_is_remote,
         span_kind: match span.kind {
             SpanKind::Request => trace::SpanKind::Server,

@@ -111,7 +111,10 @@ impl Exporting {
         }
         for (node, mut spans) in by_node {
             // A worker that is none of this process's: there is none such.
-            let exporter = self.exporters.get(&node).or_else(|| self.exporters.get(&self.first));
+            let exporter = self
+                .exporters
+                .get(&node)
+                .or_else(|| self.exporters.get(&self.first));
             let Some(exporter) = exporter else { continue };
             let mut results = Vec::new();
             while !spans.is_empty() {

@@ -143,7 +143,11 @@ impl Running {
 pub(crate) fn sampling(config: &Tracing) -> Sampling {
     Sampling {
         // What nobody collects is not said to be recorded.
-        ratio: if config.endpoint.is_empty() { 0.0 } else { config.sample },
+        ratio: if config.endpoint.is_empty() {
+            0.0
+        } else {
+            config.sample
+        },
         slow_first_token: Span::from_millis(config.slow_first_token_ms),
         slow_total: Span::from_millis(config.slow_total_ms),
     }

@@ -12,7 +12,7 @@ use room::{NodeId, Time};
 use tokio::sync::mpsc;
 
 /// What may wait. A history has ten kilobytes at most, and most of these are remembered anyway.
-const WAITING: usize = 2_048;
+pub(super) const WAITING: usize = 2_048;
 
 /// What is to be sent.
 #[derive(Debug)]
@@ -52,18 +52,20 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Spans that the collector took.
-    pub(crate) fn sent(&self) -> u64 {
+    #[cfg(test)]
+    pub(super) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
     /// Spans that it did not take.
-    pub(crate) fn failed(&self) -> u64 {
+    #[cfg(test)]
+    pub(super) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Requests, stays and single spans that found the queue full.
+    /// What was lost: spans that the collector did not take, and requests, stays and single spans that found the queue full.
     pub(crate) fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.dropped.load(Ordering::Relaxed) + self.failed.load(Ordering::Relaxed)
     }
 
     pub(super) fn count(&self, spans: usize, taken: bool) {

@@ -4,6 +4,7 @@ mod gate;
 mod heard;
 mod jobs;
 mod oracle;
+mod spans;
 mod stuck;
 mod worker;
 
@@ -16,7 +17,8 @@ use mock::MockConfig;
 use observe::{Listener, Recorder, Sampling, TraceSink};
 use room::{DeskLimits, HostLimits, Limits, PhaseKind, RoomId, Span};
 use runtime::{
-    Answer, Bookkeeping, Clock, Find, GatewayHandle, GatewaySpec, Job, Node, RoomView, WorkerState,
+    Answer, Bookkeeping, Clock, Find, GatewayHandle, GatewaySpec, Job, LocalWorker, Node, RoomView,
+    WorkerState,
 };
 use tokio::time::{Instant, sleep};
 use wire::Role;
@@ -26,6 +28,7 @@ pub(crate) use heard::Heard;
 use heard::check_history;
 pub(crate) use jobs::{aborted, completed, finish, job, next_tokens};
 pub(crate) use oracle::expected;
+use spans::check_spans;
 pub(crate) use stuck::{OF_A_PAIR, Stuck};
 pub(crate) use worker::WorkerUnderTest;
 
@@ -256,11 +259,13 @@ impl Cluster {
         for worker in self.node.workers().all() {
             assert!(worker.stays().is_empty(), "{worker:#?}");
         }
+        let mut rooms = Vec::new();
         for ended in self.gateway.rooms_ended() {
             let found = self.gateway.find(&Find::Room(ended.room));
             assert_eq!(found.len(), 1, "{}", ended.room);
             let (view, history) = &found[0];
             check_history(history);
+            rooms.push(Arc::clone(history));
             let state = history.state();
             assert_eq!(state.stream.tokens, view.delivered, "{history:#?}");
             assert_eq!(
@@ -270,5 +275,8 @@ impl Cluster {
             );
             assert_eq!(Some(history.facts().trace.id.bits()), view.trace_id);
         }
+        let workers = self.node.workers().all();
+        let stays: Vec<_> = workers.iter().flat_map(LocalWorker::stays_ended).collect();
+        check_spans(&rooms, &stays);
     }
 }
