@@ -152,8 +152,13 @@ impl TraceSpan {
             .map(|(_, value)| value)
     }
 
+    /// What is said last holds.
     fn set(&mut self, name: &'static str, value: impl Into<Value>) {
-        self.attributes.push((name, value.into()));
+        let value = value.into();
+        match self.attributes.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = value,
+            None => self.attributes.push((name, value)),
+        }
     }
 
     /// Something happened in it. A step is told of with the time at which it was decided, and what led to it may be told of a moment later.

@@ -1,10 +1,12 @@
 //! One room as spans: walks its events once, with the phase, the attempts and the releases that are open at each of them.
 
+mod leases;
+
 use std::collections::BTreeMap;
 
-use room::{
-    AttemptError, Generation, Happening, NodeId, PhaseKind, Proof, Route, Span, Time, Transition, Why,
-};
+use room::{AttemptError, Generation, Happening, NodeId, PhaseKind, Route, Span, Time, Transition, Why};
+
+use leases::Leg;
 
 use super::attributes as name;
 use super::request::{finish_reason, first_token, of_one, outcome_of};
@@ -47,13 +49,6 @@ fn whole(history: &RoomHistory, id: SpanId, request: SpanId) -> TraceSpan {
     }
     of_one(&mut span, history);
     span
-}
-
-/// A lease that a worker may hold.
-#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd)]
-struct Leg {
-    of: Generation,
-    worker: NodeId,
 }
 
 struct Walk<'a> {
@@ -372,60 +367,6 @@ impl<'a> Walk<'a> {
             return self.tell(at, "first_token", tokens);
         }
         self.tell(at, "stall", stalled(&stream, at, tokens));
-    }
-
-    /// Workers of an attempt are told to return their leases while the room goes on: all of them, or one.
-    fn let_go(&mut self, at: Time, of: Generation, only: Option<NodeId>) {
-        let facts = self.history.facts();
-        let (trace, room, parent) = (facts.trace.id, facts.room, self.attempt_id(of));
-        let told = |leg: &Leg| leg.of == of && only.is_none_or(|worker| worker == leg.worker);
-        for (leg, release) in self.legs.iter_mut().filter(|(leg, _)| told(leg)) {
-            release.get_or_insert_with(|| {
-                let id = SpanId::of(trace, room, of, leg.worker, SpanKind::Release);
-                let mut span = TraceSpan::new(trace, id, Some(parent), SpanKind::Release, at);
-                span.set(name::WORKER, leg.worker);
-                span.set(name::GENERATION, of.0);
-                span
-            });
-        }
-    }
-
-    fn returned(&mut self, at: Time, leg: Leg, by: Proof) {
-        if let Some(attempt) = self.attempts.get_mut(&leg.of) {
-            attempt.reach(at);
-        }
-        let proof = (name::PROOF, labels::proof(by).into());
-        match self.legs.remove(&leg).flatten() {
-            Some(mut release) => {
-                release.attributes.push(proof);
-                release.reach(at);
-                self.done.push(release);
-            }
-            None => self.tell(
-                at,
-                "returned",
-                vec![node(leg.worker), (name::GENERATION, leg.of.0.into()), proof],
-            ),
-        }
-    }
-
-    /// Something about a lease that is to be returned: on its release, if it has one, or else where the room is.
-    fn on_leg(&mut self, at: Time, leg: Leg, what: &'static str, mut about: Vec<Attribute>) {
-        match self.legs.get_mut(&leg).and_then(Option::as_mut) {
-            Some(release) => {
-                if what == "fenced" {
-                    release.status = Status::Error(what);
-                }
-                release.event(at, what, about);
-            }
-            None => {
-                about.extend([node(leg.worker), (name::GENERATION, leg.of.0.into())]);
-                if what == "fenced" {
-                    self.on_phase(|span| span.status = Status::Error(what));
-                }
-                self.tell(at, what, about);
-            }
-        }
     }
 
     fn on_phase(&mut self, act: impl FnOnce(&mut TraceSpan)) {
