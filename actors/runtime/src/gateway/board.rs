@@ -409,6 +409,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_late_is_not_kept_as_earlier() {
+        let board = Board::default();
+        let id = RoomId {
+            gateway: NodeId(1),
+            seq: 1,
+        };
+        let at = |ms: u64| Time { micros: ms * 1_000 };
+        let spec = RoomSpec {
+            positions: 1,
+            max_new: 1,
+            deadline: at(9),
+            priority: room::Priority(0),
+        };
+        let room = Room::new(id, spec, &Limits::default(), at(0));
+        let view = RoomView::new(&room, &job(vec![5], 1), at(0));
+        board.opened(view, observe::RoomHistory::new(facts(id)));
+        let fired = |_: &_| observe::RoomWhat::TimerFired {
+            phase: room::PhaseKind::Queued,
+        };
+        for (looked_at_ms, kept_at_ms) in [(5, 5), (3, 5), (6, 6)] {
+            let (event, _) = board.keep(id, at(looked_at_ms), fired).unwrap();
+            assert_eq!(event.at, at(kept_at_ms));
+        }
+        let (event, history) = board.ended(id, None, at(4)).unwrap();
+        assert_eq!((event.at, history.latest()), (at(6), at(6)));
+        assert!(board.keep(id, at(7), fired).is_none());
+    }
+
+    #[test]
     fn a_worker_cannot_make_up_transports_without_end() {
         let mut counts = Counts::default();
         for n in 0..100 {

@@ -123,6 +123,23 @@ async fn of_two_layouts_at_a_time_the_first_stays() {
     assert_eq!(gateway.shared.fabric.open_legs(), 1);
 }
 
+/// What the version before does not have is not sent to it, and is no reason to end its link.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_asked_for_a_trace_if_it_knows_how() {
+    let mut older = hello("older", 1, 7);
+    older.max_version = 2;
+    let newer = hello("newer", 2, 7);
+    let linked = links(&[older.clone(), newer.clone()], 1).await;
+    let gateway = unlinked().await;
+    for ((link, hello), is_sent) in linked.at_gateways.iter().zip([older, newer]).zip([false, true]) {
+        gateway.is_up(link, &hello);
+        let ask = ToWorker::KeepTrace { seq: KEY.seq };
+        assert_eq!(link.send(&ask).is_ok(), is_sent, "{}", hello.node);
+        gateway.shared.fabric.keep_trace(NodeId(hello.epoch), KEY.seq);
+        assert!(!link.is_down(), "{}", hello.node);
+    }
+}
+
 /// A room may not take a refusal for proof: it gets that with the next digest, even if nothing else is ever heard of the attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_refused_is_proven_gone_by_the_next_digest() {
