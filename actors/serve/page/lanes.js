@@ -7,6 +7,7 @@ import { PHASES, count, lasting, short } from "./text.js";
 
 const TOP = 8;
 const OLD_MS = 10_000;
+const MANY = 2_000;
 
 // The places of a lane. A room keeps its own for as long as it is there, and who comes takes the first that is free: so nothing moves but what
 // goes on. When too many are free the rooms close ranks.
@@ -112,13 +113,19 @@ class Lanes {
   draw() {
     this.frame = 0;
     if (!this.width) return;
+    // Of many every other frame is enough.
+    const many = this.dots.size > MANY;
+    if (many && (this.odd = !this.odd)) {
+      this.frame = requestAnimationFrame(() => this.draw());
+      return;
+    }
     const context = this.canvas.getContext("2d");
     const scale = devicePixelRatio || 1;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
     context.fillStyle = this.line;
     for (let lane = 1; lane < PHASES.length; lane++) context.fillRect(Math.round((lane * this.width) / PHASES.length), 0, 1, this.height);
-    const step = this.still.matches ? 1 : 0.18;
+    const step = this.still.matches ? 1 : many ? 0.33 : 0.18;
     const side = Math.max(1, this.size - (this.size > 4 ? 2 : 0.5));
     const time = now();
     let moves = false;
@@ -176,7 +183,7 @@ export function LanesPanel({ theme }) {
       ${PHASES.map((phase) => {
         const row = by.get(phase);
         return html`<div class="head ${phase}">
-          <b>${count(row?.rooms ?? 0)}</b><span>${phase}</span><small>${row?.rooms ? `oldest ${lasting(row.oldest_ms)}` : " "}</small>
+          <b>${count(row?.rooms ?? 0)}</b><span>${phase}</span><small>${row?.rooms ? `oldest ${lasting(row.oldest_ms)}` : "\u00a0"}</small>
         </div>`;
       })}
     </div>

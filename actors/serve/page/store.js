@@ -92,6 +92,8 @@ export function watch() {
   source.addEventListener("overview", (event) => {
     const glance = JSON.parse(event.data);
     origin = glance.now_ms - performance.now();
+    // Another incarnation has another clock.
+    if (store.glance?.node !== glance.node) store.series = null;
     extend(glance.series);
     store.glance = glance;
     store.state = "live";

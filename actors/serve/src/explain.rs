@@ -58,9 +58,7 @@ fn held(page: &mut String, account: &Account) -> std::fmt::Result {
     }
     writeln!(page, "\nblocks are held by")?;
     for held in &account.held_by {
-        let blocks = held
-            .blocks
-            .map_or_else(|| "? blocks".to_owned(), |blocks| format!("{blocks} blocks"));
+        let blocks = held.blocks.map_or_else(|| "? blocks".to_owned(), blocks);
         let heard = held.heard_ms_ago.map_or_else(
             || "not linked".to_owned(),
             |ms| format!("heard {} ago", lasting(ms)),
@@ -77,6 +75,10 @@ fn held(page: &mut String, account: &Account) -> std::fmt::Result {
         writeln!(page)?;
     }
     Ok(())
+}
+
+fn blocks(count: u32) -> String {
+    format!("{count} block{}", if count == 1 { "" } else { "s" })
 }
 
 fn facts(page: &mut String, account: &Account) -> std::fmt::Result {

@@ -29,14 +29,14 @@ pub(crate) async fn run(config: &Config, args: &RoomsArgs) -> Result<()> {
         let rows: Vec<RoomRow> = serde_json::from_slice(&body)
             .with_context(|| format!("http://{admin}/rooms did not answer with rooms"))?;
         if !args.watch {
-            return Ok(output::print(&table(&rows))?);
+            return Ok(output::print(&table(&rows, !query(args).is_empty()))?);
         }
         let clear = if std::io::stdout().is_terminal() {
             CLEAR
         } else {
             ""
         };
-        output::print(&format!("{clear}{}\n", table(&rows)))?;
+        output::print(&format!("{clear}{}\n", table(&rows, !query(args).is_empty())))?;
         // Interrupted: that is how it ends. The process does nothing else.
         tokio::select! {
             biased;
@@ -66,9 +66,13 @@ fn query(args: &RoomsArgs) -> String {
 }
 
 /// One line a room.
-fn table(rows: &[RoomRow]) -> String {
-    if rows.is_empty() {
-        return "no rooms are open\n".to_owned();
+fn table(rows: &[RoomRow], filtered: bool) -> String {
+    match (rows, filtered) {
+        ([], false) => return "no rooms are open\n".to_owned(),
+        ([], true) => {
+            return "no rooms are open that are so: innkeeper rooms lists all that are\n".to_owned();
+        }
+        _ => {}
     }
     let mut lines = vec![
         [
@@ -85,6 +89,7 @@ fn table(rows: &[RoomRow]) -> String {
     ];
     lines.extend(rows.iter().map(|row| {
         let held = row.held_by.iter().map(|holder| match holder.blocks {
+            Some(1) => format!("{} (1 block)", holder.worker),
             Some(blocks) => format!("{} ({blocks} blocks)", holder.worker),
             None => holder.worker.clone(),
         });
@@ -153,7 +158,7 @@ mod tests {
             reason: None,
             trace_id: None,
         };
-        let text = table(&[row]);
+        let text = table(&[row], false);
         let line = text.lines().nth(1).expect("a line for the room");
         for part in [
             "00000000000000ab-7",
@@ -165,7 +170,8 @@ mod tests {
         ] {
             assert!(line.contains(part), "{part} is not in {line}");
         }
-        assert_eq!(table(&[]), "no rooms are open\n");
+        assert_eq!(table(&[], false), "no rooms are open\n");
+        assert!(table(&[], true).contains("that are so"));
     }
 
     #[test]

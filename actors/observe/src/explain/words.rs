@@ -99,8 +99,9 @@ pub(super) fn happened(what: &RoomWhat, name: &dyn Fn(NodeId) -> String) -> (Ton
         RoomWhat::Opened(facts) => (
             Tone::Step,
             format!(
-                "opened: a prompt of {} tokens, an answer of {} at most",
-                facts.prompt_tokens, facts.max_tokens
+                "opened: a prompt of {}, an answer of {} at most",
+                counted(facts.prompt_tokens, "token"),
+                facts.max_tokens
             ),
         ),
         RoomWhat::Room(happening) => room(happening, name),
@@ -114,11 +115,11 @@ pub(super) fn happened(what: &RoomWhat, name: &dyn Fn(NodeId) -> String) -> (Ton
         RoomWhat::Moved(moved) => (
             Tone::Note,
             format!(
-                "{} pulled {} from {} in {} pieces over {}, in {:.1} ms",
+                "{} pulled {} from {} in {} over {}, in {:.1} ms",
                 name(moved.to),
                 bytes(moved.bytes),
                 name(moved.from),
-                moved.descriptors,
+                counted(moved.descriptors, "piece"),
                 moved.transport,
                 moved.lasted.micros as f64 / 1_000.0
             ),
@@ -152,7 +153,10 @@ pub(super) fn happened(what: &RoomWhat, name: &dyn Fn(NodeId) -> String) -> (Ton
             let text = outcome(*fixed);
             (
                 tone,
-                format!("{text}; the client was told, and has {delivered} tokens"),
+                format!(
+                    "{text}; the client was told, and has {}",
+                    counted(*delivered, "token")
+                ),
             )
         }
         RoomWhat::Ended { .. } => (Tone::Step, "nothing is left of it".to_owned()),
@@ -276,6 +280,13 @@ fn transition(step: Transition) -> (Tone, String) {
         tone,
         format!("{} -> {}: {why} (after {lasted})", step.from, step.to),
     )
+}
+
+fn counted(count: u32, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
 }
 
 fn bytes(bytes: u64) -> String {

@@ -16,7 +16,7 @@ use room::Span;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::feed::Known;
-use super::overview::{named, overview};
+use super::overview::{PhaseRow, named, overview};
 use super::{Desk, Office};
 
 /// Between two looks at the rooms.
@@ -76,11 +76,12 @@ impl Watcher {
     fn look(&mut self) {
         let slow = self.tick.is_multiple_of(SLOW);
         self.tick += 1;
-        if let Some(rooms) = rooms(&self.office, &mut self.known, slow) {
-            self.waiting.push(Event::default().event("rooms").data(rooms));
+        let (news, phases) = rooms(&self.office, &mut self.known, slow);
+        if let Some(news) = news {
+            self.waiting.push(Event::default().event("rooms").data(news));
         }
         if slow {
-            let glance = overview(&self.office, self.from_s, false);
+            let glance = overview(&self.office, self.from_s, Some(phases));
             self.from_s = glance.series.from_s + glance.series.opened.len() as u64;
             // Strings and numbers: JSON can say it. Sent first.
             let text = serde_json::to_string(&glance).unwrap_or_default();
@@ -89,12 +90,13 @@ impl Watcher {
     }
 }
 
-fn rooms(office: &Office, known: &mut Known, moving: bool) -> Option<String> {
+/// What is new of the rooms, and how many are in each phase.
+fn rooms(office: &Office, known: &mut Known, moving: bool) -> (Option<String>, Vec<PhaseRow>) {
     let mut feed = office.feed();
     let now = office.gateway.now();
     if feed.is_older_than(now, FRESH) {
         let workers = office.gateway.workers();
         feed.look(now, &office.gateway.rooms(), &|node| named(&workers, node));
     }
-    feed.news(known, moving)
+    (feed.news(known, moving), feed.phases())
 }

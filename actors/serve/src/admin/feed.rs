@@ -11,6 +11,8 @@ use room::{LegView, NodeId, Outcome, PhaseKind, Time, WaitsFor};
 use runtime::RoomView;
 use serde::Serialize;
 
+use super::overview::{PhaseRow, phases};
+
 /// Rooms that ended, remembered for those who have not heard of it.
 const GONE: usize = 20_000;
 
@@ -48,6 +50,7 @@ pub(super) struct Feed {
     forgotten: u64,
     version: u64,
     looked: Option<Time>,
+    phases: Vec<PhaseRow>,
 }
 
 /// A room as watchers get it. Times are milliseconds of the gateway's clock; the message says what time it is there.
@@ -157,6 +160,7 @@ impl Feed {
     /// Looks: `views` are all open rooms.
     pub(super) fn look(&mut self, now: Time, views: &[RoomView], name: &dyn Fn(NodeId) -> String) {
         self.looked = Some(now);
+        self.phases = phases(views, now);
         self.version += 1;
         let version = self.version;
         let mut before = std::mem::take(&mut self.rooms);
@@ -194,6 +198,11 @@ impl Feed {
             }
             self.gone.push_back((version, seq));
         }
+    }
+
+    /// Every phase, as it was at the last look.
+    pub(super) fn phases(&self) -> Vec<PhaseRow> {
+        self.phases.clone()
     }
 
     /// What is new to a watcher that knows so much, as JSON; it knows more then. What moves is told if `moving`. None if there is nothing.

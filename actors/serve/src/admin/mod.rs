@@ -114,7 +114,7 @@ async fn rooms_ended(State(office): State<Desk>, filter: Result<Query<Filter>, Q
 
 fn listed(office: &Office, views: &[RoomView], filter: Result<Query<Filter>, QueryRejection>) -> Response {
     let checked = filter
-        .map_err(|error| format!("{}: a list of rooms can have {}", error.body_text(), filter::HELP))
+        .map_err(|error| format!("{}: a list of rooms can have {}", wrong(&error), filter::HELP))
         .and_then(|Query(filter)| filter.check().map(|()| filter));
     let filter = match checked {
         Ok(filter) => filter,
@@ -123,6 +123,12 @@ fn listed(office: &Office, views: &[RoomView], filter: Result<Query<Filter>, Que
     let (now, workers) = (office.gateway.now(), office.gateway.workers());
     let rows = views.iter().map(|view| RoomRow::new(view, &workers, now));
     Json(filter.apply(rows)).into_response()
+}
+
+/// What is wrong with a query, without what the library says of itself.
+fn wrong(error: &QueryRejection) -> String {
+    let text = error.body_text();
+    text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text).to_owned()
 }
 
 async fn explain(State(office): State<Desk>, Path(text): Path<String>) -> Result<Json<Vec<Account>>, (StatusCode, String)> {
@@ -160,9 +166,9 @@ struct Since {
 
 async fn glance(State(office): State<Desk>, since: Result<Query<Since>, QueryRejection>) -> Response {
     match since {
-        Ok(Query(since)) => Json(overview::overview(&office, since.from_s, true)).into_response(),
+        Ok(Query(since)) => Json(overview::overview(&office, since.from_s, None)).into_response(),
         Err(error) => {
-            let why = format!("{}: an overview can have from_s, a number\n", error.body_text());
+            let why = format!("{}: an overview can have from_s, a number\n", wrong(&error));
             (StatusCode::BAD_REQUEST, why).into_response()
         }
     }

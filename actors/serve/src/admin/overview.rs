@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use room::{NodeId, PhaseKind, Time};
-use runtime::{RoomView, WorkerState};
+use runtime::{GatewayHandle, RoomView, WorkerState};
 use serde::{Deserialize, Serialize};
 
 use super::Office;
@@ -76,19 +76,16 @@ pub(super) fn phases(views: &[RoomView], now: Time) -> Vec<PhaseRow> {
     shown.map(row).collect()
 }
 
-/// The gateway at a glance, with the seconds from `from_s` on, and its oldest rooms if they are wanted.
-pub(super) fn overview(office: &Office, from_s: u64, with_oldest: bool) -> Overview {
+/// The gateway at a glance, with the seconds from `from_s` on. If somebody has looked at the rooms just now, by `phases`; else by a look of its
+/// own, with the oldest rooms.
+pub(super) fn overview(office: &Office, from_s: u64, phases: Option<Vec<PhaseRow>>) -> Overview {
     let gateway = &office.gateway;
-    let now = gateway.now();
-    let (mut views, workers) = (gateway.rooms(), gateway.workers());
-    let phases = phases(&views, now);
-    let rooms_open = views.len();
-    let mut oldest = Vec::new();
-    if with_oldest {
-        views.sort_by_key(|view| view.since);
-        let first = views.iter().take(OLDEST);
-        oldest = first.map(|view| RoomRow::new(view, &workers, now)).collect();
-    }
+    let (now, workers) = (gateway.now(), gateway.workers());
+    let (phases, oldest) = match phases {
+        Some(phases) => (phases, Vec::new()),
+        None => looked(gateway, &workers, now),
+    };
+    let rooms_open = phases.iter().map(|phase| phase.rooms).sum();
     let name = |node| named(&workers, node);
     Overview {
         gateway: office.about.name.clone(),
@@ -113,6 +110,18 @@ pub(super) fn overview(office: &Office, from_s: u64, with_oldest: bool) -> Overv
         series: office.about.pulse.series(now, from_s),
         oldest,
     }
+}
+
+/// Every phase, and the rooms that have been in theirs for longest.
+fn looked(gateway: &GatewayHandle, workers: &[WorkerState], now: Time) -> (Vec<PhaseRow>, Vec<RoomRow>) {
+    let mut views = gateway.rooms();
+    let phases = phases(&views, now);
+    views.sort_by_key(|view| view.since);
+    let first = views.iter().take(OLDEST);
+    (
+        phases,
+        first.map(|view| RoomRow::new(view, workers, now)).collect(),
+    )
 }
 
 /// Every link, by its worker's name.

@@ -24,7 +24,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     let areas = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(4),
-        Constraint::Length(2),
+        Constraint::Length(3),
         Constraint::Length(workers.clamp(1, most) + 1),
         Constraint::Min(3),
         Constraint::Length(1),
@@ -94,13 +94,13 @@ fn figures(frame: &mut Frame<'_>, area: Rect, state: &State) {
         )),
         Line::from(vec![
             Span::from(format!(
-                "last minute     {} completed, {} aborted, ",
+                "last minute  {} completed, {} aborted, ",
                 minute.completed, minute.aborted
             )),
             Span::styled(format!("{wrong} failed or expired"), bad(wrong > 0)),
         ]),
     ];
-    let areas = Layout::horizontal([Constraint::Length(58), Constraint::Min(10)]).split(area);
+    let areas = Layout::horizontal([Constraint::Length(62), Constraint::Min(10)]).split(area);
     frame.render_widget(Paragraph::new(lines), areas[0]);
     let parts = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).split(areas[1]);
     frame.render_widget(Line::from("tokens/s").dim(), parts[0]);
@@ -124,11 +124,12 @@ fn phases(frame: &mut Frame<'_>, area: Rect, state: &State) {
             0 => String::new(),
             _ => lasting(phase.oldest_ms),
         };
-        let head = Line::from(vec![
-            Span::from(phase.phase.clone()).fg(colour(&phase.phase)),
-            Span::from(format!(" {}", phase.rooms)).bold(),
-        ]);
-        frame.render_widget(Paragraph::new(vec![head, Line::from(oldest).dim()]), *area);
+        let lines = vec![
+            Line::from(phase.phase.clone()).fg(colour(&phase.phase)),
+            Line::from(phase.rooms.to_string()).bold(),
+            Line::from(oldest).dim(),
+        ];
+        frame.render_widget(Paragraph::new(lines), *area);
     }
 }
 

@@ -45,7 +45,7 @@ fn overview(rooms: &[RoomRow]) -> Overview {
     Overview {
         gateway: "gateway-0".to_owned(),
         model: "m".to_owned(),
-        uptime_s: 65,
+        uptime_s: 125,
         rooms_open: 12_345,
         phases: vec![
             phase("queued", 3, 1_500),
@@ -96,11 +96,11 @@ fn eighty_by_twenty_four_has_everything() {
     let lines = screen(&State::new(overview(&rooms)), 80, 24);
     for part in [
         "gateway-0  serving",
-        "up 1 min 5 s",
+        "up 2 min 5 s",
         "tokens 1234/s",
         "half 250 ms    99 % 12.0 s",
         "2 failed or expired",
-        "prefilling 9999",
+        "9999",
         "2 min 3 s",
         "[####!",
         "silent",

@@ -1,0 +1,212 @@
+//! What an operator is told by a gateway's admin listener, and can do there, while a prompt hangs in a worker that is alive.
+
+use std::net::SocketAddr;
+
+use integration_tests::{Cluster, Stream, completion, get, post};
+use serde_json::{Value, json};
+
+async fn asked(admin: SocketAddr, path: &str) -> (u16, String) {
+    let answer = get(admin, path).await.unwrap();
+    (answer.status, answer.text().await.unwrap())
+}
+
+async fn told(admin: SocketAddr, path: &str) -> Value {
+    let (status, text) = asked(admin, path).await;
+    assert_eq!(status, 200, "{path}: {text}");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"))
+}
+
+#[track_caller]
+fn has(value: &Value, part: &str) {
+    let text = value.to_string();
+    assert!(text.contains(part), "no {part:?} in {text}");
+}
+
+async fn refused(admin: SocketAddr, path: &str, status: u16, parts: &[&str]) {
+    let (found, text) = asked(admin, path).await;
+    assert_eq!(found, status, "{path}: {text}");
+    for part in parts {
+        assert!(text.contains(part), "{path}: no {part:?} in {text}");
+    }
+}
+
+/// The first of an endless stream of events that holds all of these.
+async fn event(admin: SocketAddr, parts: &[&str]) -> String {
+    let mut answer = get(admin, "/events").await.unwrap();
+    assert_eq!(answer.status, 200);
+    let mut text = String::new();
+    loop {
+        let bytes = answer.next().await.unwrap().expect("events without end");
+        text.push_str(&String::from_utf8_lossy(&bytes));
+        if parts.iter().all(|part| text.contains(part)) {
+            return text;
+        }
+        assert!(text.len() < 10 << 20, "never {parts:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stuck_prompt_is_explained_and_can_be_ended() {
+    let cluster = Cluster::apart(1, 1, &["limits.prefill_stall_ms=60000"]).await;
+    let (http, admin) = (cluster.ports().http, cluster.ports().admin);
+    cluster
+        .fault("prefill-0", &json!({"engine": {"stuck": true}}))
+        .await;
+    let request = completion("Where is my request?", 8, 0.0, 1);
+    let stuck = tokio::spawn(async move { Stream::open(http, &request).await?.finish().await });
+    let prefilling = || async {
+        cluster
+            .rooms()
+            .await
+            .into_iter()
+            .find(|room| room.phase == "prefilling")
+    };
+    let (room, _) = cluster.until("a room computes its prompt", prefilling).await;
+
+    // By its name, its number and its trace: the same account.
+    let path = |what: &str| format!("/rooms/{what}/explain");
+    let account = told(admin, &path(&room.room)).await;
+    let number = room.room.rsplit('-').next().unwrap();
+    for what in [
+        number,
+        account[0]["trace_id"].as_str().unwrap(),
+        account[0]["request_id"].as_str().unwrap(),
+    ] {
+        assert_eq!(
+            told(admin, &path(what)).await[0]["room"],
+            room.room.as_str(),
+            "{what}"
+        );
+    }
+    has(
+        &account[0]["summary"],
+        "it waits for prefill-0 to compute the prompt (0 of",
+    );
+    has(&account[0]["ends"]["deadline"], "without progress of a prompt");
+    has(&account[0]["held_by"], "\"worker\":\"prefill-0\"");
+    has(
+        &account[0]["history"],
+        "credit: prefill-0 computes the prompt, decode-0 the answer",
+    );
+    let reason = || async {
+        let account = told(admin, &path(&room.room)).await;
+        account[0]["odd"]
+            .to_string()
+            .contains("though its link is alive")
+            .then_some(())
+    };
+    cluster
+        .until("it is said that the worker is alive and does nothing", reason)
+        .await;
+
+    // Those who watch hear of it; lists can be narrowed to it.
+    event(
+        admin,
+        &[
+            "event: overview",
+            "event: rooms",
+            &room.room,
+            "prefill-0 to compute the prompt",
+        ],
+    )
+    .await;
+    let listed = |query: &'static str| async move {
+        told(admin, &format!("/rooms?{query}"))
+            .await
+            .as_array()
+            .map(Vec::len)
+    };
+    assert_eq!(
+        listed("phase=prefilling&worker=prefill-0&older_than_ms=1000").await,
+        Some(1)
+    );
+    assert_eq!(listed("phase=decoding").await, Some(0));
+    assert_eq!(listed("worker=prefill-1").await, Some(0));
+    let glance = told(admin, "/overview").await;
+    assert_eq!(glance["phases"][2]["oldest"], room.room.as_str());
+    assert_eq!(glance["workers"].as_array().map(Vec::len), Some(2));
+    assert_eq!(told(admin, "/links").await.as_array().map(Vec::len), Some(2));
+
+    let ended = post(admin, &format!("/rooms/{}/abort", room.room), &Value::Null)
+        .await
+        .unwrap();
+    assert_eq!(ended.status, 202);
+    let answer = stuck.await.unwrap().unwrap();
+    assert!(!answer.done && answer.tokens.is_empty(), "{answer:?}");
+    cluster.fault("prefill-0", &json!({"calm": true})).await;
+    cluster.all_back(2).await;
+    let account = told(admin, &path(&room.room)).await;
+    has(&account[0]["summary"], "an operator ended it");
+    assert_eq!(account[0]["ends"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_drained_and_resumed_and_mistakes_are_named() {
+    let cluster = Cluster::apart(1, 2, &[]).await;
+    let (http, admin) = (cluster.ports().http, cluster.ports().admin);
+    let drained = post(admin, "/workers/decode-0/drain", &Value::Null)
+        .await
+        .unwrap();
+    let status = drained.status;
+    assert_eq!(status, 202, "{:?}", drained.text().await);
+    for seed in 0..4 {
+        let answer = integration_tests::answer(http, &completion("An inn", 4, 1.0, seed)).await;
+        assert!(answer.done, "{answer:?}");
+    }
+    let served = |workers: &Value, name: &str| {
+        let all = workers.as_array().unwrap();
+        all.iter().find(|worker| worker["name"] == name).unwrap()["kv_bytes_in"]
+            .as_u64()
+            .unwrap()
+    };
+    let brought = || async {
+        let workers = told(admin, "/workers").await;
+        (served(&workers, "decode-1") > 0).then_some(workers)
+    };
+    let (workers, _) = cluster.until("decode-1 has served", brought).await;
+    assert_eq!(
+        served(&workers, "decode-0"),
+        0,
+        "nothing new goes to a worker that is drained"
+    );
+    post(admin, "/workers/decode-1/drain", &Value::Null)
+        .await
+        .unwrap();
+    let (status, text) = asked(http, "/health/ready").await;
+    assert_eq!(status, 503, "{text}");
+    for name in ["decode-0", "decode-1"] {
+        let resumed = post(admin, &format!("/workers/{name}/resume"), &Value::Null)
+            .await
+            .unwrap();
+        assert_eq!(resumed.status, 202);
+    }
+    let answer = integration_tests::answer(http, &completion("An inn", 4, 1.0, 9)).await;
+    assert!(answer.done, "{answer:?}");
+
+    let nobody = post(admin, "/workers/nobody/drain", &Value::Null).await.unwrap();
+    assert_eq!(nobody.status, 404);
+    let text = nobody.text().await.unwrap();
+    assert!(
+        text.contains("decode-0, ") || text.contains(", decode-0"),
+        "{text}"
+    );
+    refused(
+        admin,
+        "/rooms?phase=sleeping",
+        400,
+        &["sleeping", "queued, reserving, prefilling"],
+    )
+    .await;
+    refused(admin, "/rooms?fase=queued", 400, &["fase", "older_than_ms"]).await;
+    refused(admin, "/rooms?older_than_ms=long", 400, &["older_than_ms=5000"]).await;
+    refused(
+        admin,
+        "/rooms/req_none/explain",
+        404,
+        &["req_none", "gateway-0", "/rooms/ended"],
+    )
+    .await;
+    refused(admin, "/romos", 404, &["/romos", "/rooms"]).await;
+    let (status, page) = asked(admin, "/").await;
+    assert!(status == 200 && page.contains("/page/app.js"), "{page}");
+}
