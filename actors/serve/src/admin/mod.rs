@@ -29,17 +29,17 @@ use tokio_util::sync::CancellationToken;
 use feed::Feed;
 use filter::Filter;
 pub(crate) use filter::phases;
+pub(crate) use overview::Overview;
 #[cfg(test)]
 pub(crate) use overview::PhaseRow;
-pub(crate) use overview::Overview;
 pub(crate) use pulse::Pulse;
 #[cfg(test)]
 pub(crate) use pulse::{LastMinute, Quantiles};
 pub(crate) use seen::{Seen, router as node_router};
 #[cfg(test)]
 pub(crate) use views::Holder;
-pub(crate) use views::{RoomRow, WorkerRow};
 use views::LinkRow;
+pub(crate) use views::{RoomRow, WorkerRow};
 
 /// What an admin listener knows besides its gateway.
 pub(crate) struct About {
@@ -128,10 +128,15 @@ fn listed(office: &Office, views: &[RoomView], filter: Result<Query<Filter>, Que
 /// What is wrong with a query, without what the library says of itself.
 fn wrong(error: &QueryRejection) -> String {
     let text = error.body_text();
-    text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text).to_owned()
+    text.strip_prefix("Failed to deserialize query string: ")
+        .unwrap_or(&text)
+        .to_owned()
 }
 
-async fn explain(State(office): State<Desk>, Path(text): Path<String>) -> Result<Json<Vec<Account>>, (StatusCode, String)> {
+async fn explain(
+    State(office): State<Desk>,
+    Path(text): Path<String>,
+) -> Result<Json<Vec<Account>>, (StatusCode, String)> {
     let told = find::accounts(&office, &text);
     if !told.is_empty() {
         return Ok(Json(told));
