@@ -35,6 +35,8 @@ pub struct Cluster {
     processes: BTreeMap<String, Process>,
     /// Where fault switches are turned, by process.
     doors: BTreeMap<String, SocketAddr>,
+    /// Where workers have their admin listeners, by name.
+    admins: BTreeMap<String, SocketAddr>,
     /// What stands in front of a process's command: see [`behind`](Self::behind).
     prefixes: BTreeMap<String, Vec<String>>,
     ports: Ports,
@@ -68,6 +70,7 @@ impl Cluster {
         Self {
             processes: BTreeMap::new(),
             doors: BTreeMap::new(),
+            admins: BTreeMap::new(),
             prefixes: BTreeMap::new(),
             ports,
             folder,
@@ -105,7 +108,11 @@ impl Cluster {
 
     /// Starts a worker.
     pub fn start_worker(&mut self, role: &str, name: &str, sets: &[&str]) {
-        self.start_with_door(name, &["worker", "--role", role, "--name", name], sets);
+        let admin = free();
+        let listen = format!("admin.worker={admin}");
+        let sets: Vec<&str> = sets.iter().copied().chain([listen.as_str()]).collect();
+        self.start_with_door(name, &["worker", "--role", role, "--name", name], &sets);
+        self.admins.insert(name.to_owned(), admin);
     }
 
     /// With a door for its fault switches: see [`fault`](Self::fault).
@@ -161,6 +168,16 @@ impl Cluster {
     pub fn door(&self, process: &str) -> SocketAddr {
         let door = self.doors.get(process);
         *door.unwrap_or_else(|| panic!("no process {process}"))
+    }
+
+    /// Where a worker has its admin listener.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[must_use]
+    pub fn worker_admin(&self, name: &str) -> SocketAddr {
+        let admin = self.admins.get(name);
+        *admin.unwrap_or_else(|| panic!("no worker {name}"))
     }
 
     /// Where it listens.

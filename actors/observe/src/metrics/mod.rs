@@ -134,7 +134,7 @@ impl Listener for Metrics {
                 self.stays
                     .told(event, facts.map(|facts| &**facts), *gap, &self.names);
             }
-            Told::Node(event) => self.nodes.told(event, &self.names, &self.rooms),
+            Told::Node(event) => self.nodes.told(event, &self.names, (&self.rooms, &self.stays)),
         }
     }
 }

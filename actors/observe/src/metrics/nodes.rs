@@ -13,6 +13,7 @@ use super::families::{
 };
 use super::names::Names;
 use super::rooms::Rooms;
+use super::stays::Stays;
 use crate::event::{LinkEnd, NodeEvent, NodeWhat, RefusedBecause, Text, WorkerEnd};
 use crate::labels;
 
@@ -120,7 +121,7 @@ impl Nodes {
     }
 
     /// Something happened to the node.
-    pub(super) fn told(&self, event: &NodeEvent, names: &Names, rooms: &Rooms) {
+    pub(super) fn told(&self, event: &NodeEvent, names: &Names, (rooms, stays): (&Rooms, &Stays)) {
         match &event.what {
             NodeWhat::RequestRefused { why, .. } => {
                 let reason = labels::refused_because(*why);
@@ -189,11 +190,8 @@ impl Nodes {
             NodeWhat::TransferDown { name, .. } => self.fault(names.worker(name), "transfer_down"),
             NodeWhat::WorkerStarted { name, worker } => {
                 let worker = names.meet(*worker, name);
-                self.host.begins(&worker);
-                for reason in ["restarts", "given_up", "hangs"] {
-                    let worker = worker.clone();
-                    let _ = self.ended.get_or_create(&WorkerReason { worker, reason });
-                }
+                self.begins(&worker);
+                stays.begins(&worker);
                 self.started.get_or_create(&Worker { worker }).inc();
             }
             NodeWhat::WorkerEnded { name, then, .. } => {
@@ -205,6 +203,21 @@ impl Nodes {
             | NodeWhat::GatewayLeaving { .. }
             | NodeWhat::Draining { .. }
             | NodeWhat::NodeEnds { .. } => {}
+        }
+    }
+
+    /// A worker is started: series that are there from the start show their first increase.
+    fn begins(&self, worker: &Text) {
+        self.host.begins(worker);
+        let of_reason = |reason| WorkerReason {
+            worker: Text::clone(worker),
+            reason,
+        };
+        for reason in ["restarts", "given_up", "hangs"] {
+            let _ = self.ended.get_or_create(&of_reason(reason));
+        }
+        for reason in ["engine_down", "engine_hangs", "transfer_down"] {
+            let _ = self.faults.get_or_create(&of_reason(reason));
         }
     }
 
@@ -267,8 +280,18 @@ impl Hosts {
         let labels = Worker {
             worker: Text::clone(worker),
         };
-        for family in [&self.healed, &self.evictions, &self.expired, &self.proofs_overdue] {
+        for family in [
+            &self.healed,
+            &self.evictions,
+            &self.expired,
+            &self.proofs_overdue,
+            &self.transitions_lost,
+        ] {
             let _ = family.get_or_create(&labels);
+        }
+        for reason in ["stale", "unknown", "duplicate", "out_of_order", "late_report"] {
+            let worker = Text::clone(worker);
+            let _ = self.no_effect.get_or_create(&WorkerReason { worker, reason });
         }
     }
 

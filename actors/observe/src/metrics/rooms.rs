@@ -2,7 +2,7 @@
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Unit;
-use room::{Happening, Outcome, Proof, Span, Transition};
+use room::{Happening, Outcome, PhaseKind, Proof, Span, Transition};
 
 use super::families::{
     Counts, Ended, Exemplars, Moved as MovedLabels, OfOutcome, Phase, Reason, Shelf, Spread, Times, TimesBy,
@@ -371,11 +371,18 @@ impl Pulls {
 
 impl Owners {
     fn new(shelf: &mut Shelf<'_>) -> Self {
+        let overdue: Counts<Phase> = shelf.count(
+            "deadlines_passed",
+            "Deadlines of rooms that passed, by the phase the room was in",
+        );
+        for phase in PhaseKind::ALL
+            .into_iter()
+            .filter(|phase| *phase != PhaseKind::Ended)
+        {
+            let _ = overdue.get_or_create(&Phase { phase: phase.name() });
+        }
         Self {
-            overdue: shelf.count(
-                "deadlines_passed",
-                "Deadlines of rooms that passed, by the phase the room was in",
-            ),
+            overdue,
             silent: shelf.count(
                 "owners_silent",
                 "Owners of rooms that did not answer and were killed",

@@ -3,7 +3,7 @@
 
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
-use room::{Span, StayPhase, StayTransition};
+use room::{Refusal, Span, StayCause, StayPhase, StayTransition};
 
 use super::families::{
     Carried, Counts, Shelf, Spread, Transport, Worker, WorkerHolds, WorkerReason, plain_short, seconds,
@@ -136,6 +136,34 @@ impl Stays {
             | StayWhat::Offered { .. }
             | StayWhat::Withdrawn => {}
         }
+    }
+
+    /// A worker is started: series that are there from the start show their first increase.
+    pub(super) fn begins(&self, worker: &Text) {
+        let of_reason = |reason| WorkerReason {
+            worker: Text::clone(worker),
+            reason,
+        };
+        for reason in ["engine", "not_commanded", "not_offered"] {
+            let _ = self.failures.get_or_create(&of_reason(reason));
+        }
+        for why in [
+            Refusal::NoBlocks,
+            Refusal::NoSlot,
+            Refusal::TooLarge,
+            Refusal::Stale,
+        ] {
+            let _ = self.refused.get_or_create(&of_reason(labels::refusal(why)));
+        }
+        for why in [StayCause::ClosedByOwner, StayCause::NotInDigest] {
+            let _ = self.closed.get_or_create(&of_reason(labels::stay_cause(why)));
+        }
+        for holds in ["engine", "read", "offer"] {
+            let worker = Text::clone(worker);
+            let _ = self.quarantines.get_or_create(&WorkerHolds { worker, holds });
+        }
+        let worker = Text::clone(worker);
+        let _ = self.reads.failed.get_or_create(&Worker { worker });
     }
 
     fn failed(&self, worker: Text, reason: &'static str) {
