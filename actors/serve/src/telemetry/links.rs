@@ -1,4 +1,4 @@
-//! Links as spans: how long a worker is without a gateway, at its start and whenever it loses one.
+//! Links as spans: how long a worker is without any gateway, at its start and whenever it loses the last one.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -38,8 +38,12 @@ impl Listener for Links {
         let Told::Node(event) = told else { return };
         match &event.what {
             NodeWhat::WorkerStarted { name, .. } => self.waits(name, event.at, None),
-            NodeWhat::GatewayUnlinked { name, why, .. } => {
-                self.waits(name, event.at, Some(Text::clone(why)));
+            NodeWhat::GatewayUnlinked {
+                name, why, gateways, ..
+            } => {
+                if *gateways == 0 {
+                    self.waits(name, event.at, Some(Text::clone(why)));
+                }
             }
             NodeWhat::GatewayLinked { name, gateway, .. } => {
                 if let Some((start, lost)) = self.linked(name) {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use observe::{
-    Drawing, Facts, Keep, Prepared, RoomHistory, RoomWhat, SpanId, SpanKind, Trace, TraceId, TraceSink,
+    Drawing, Facts, Keep, LinkEnd, Listener, NodeEvent, NodeWhat, Prepared, RoomHistory, RoomWhat, SpanId,
+    SpanKind, Told, Trace, TraceId, TraceSink,
 };
 use opentelemetry::trace::{self, Status, TraceFlags};
 use room::{AbortBy, Failure, NodeId, Outcome, Priority, RoomId, Span, Time};
@@ -13,6 +14,7 @@ use runtime::Clock;
 
 use super::convert::{self, Wall};
 use super::export::Exporting;
+use super::links::Links;
 use super::queue::{Item, Queue, WAITING};
 use super::{Telemetry, Who, sampling};
 use crate::config::{Tracing, TracingProtocol};
@@ -177,6 +179,57 @@ async fn what_is_not_taken_is_counted() {
         assert_eq!(counts.sent(), 0);
         assert_eq!(counts.failed(), 3, "request, attempt, queue");
     }
+}
+
+/// A worker that starts, and one that loses the last of two gateways.
+#[test]
+fn a_link_is_told_when_there_is_one_again() {
+    let (queue, mut items) = Queue::new();
+    let links = Links::new(queue);
+    let (name, why): (observe::Text, observe::Text) = ("decode-0".into(), "silent".into());
+    let linked = |gateway, gateways| NodeWhat::GatewayLinked {
+        name: name.clone(),
+        gateway: NodeId(gateway),
+        gateways,
+    };
+    let unlinked = |gateway, gateways| NodeWhat::GatewayUnlinked {
+        name: name.clone(),
+        gateway: NodeId(gateway),
+        gateways,
+        end: LinkEnd::Loss,
+        why: why.clone(),
+    };
+    let started = NodeWhat::WorkerStarted {
+        name: name.clone(),
+        worker: NodeId(1),
+    };
+    let life = [
+        started,
+        linked(8, 1),
+        linked(9, 2),
+        unlinked(8, 1),
+        linked(8, 2),
+        unlinked(8, 1),
+        unlinked(9, 0),
+        linked(9, 1),
+    ];
+    for (seconds, what) in (0..).zip(life) {
+        let at = Time {
+            micros: seconds * 1_000_000,
+        };
+        links.told(&Told::Node(&NodeEvent { at, what }));
+    }
+    let mut told = Vec::new();
+    while let Ok(Item::Link(link)) = items.try_recv() {
+        told.push((link.gateway.0, link.start.micros, link.end.micros, link.lost));
+    }
+    assert_eq!(
+        told,
+        [
+            (8, 0, 1_000_000, None),
+            (9, 6_000_000, 7_000_000, Some(why.clone()))
+        ]
+    );
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
 
     fn step(&mut self, event: &RoomEvent) {
         let at = event.at;
-        self.last = self.last.max(at);
+        self.catch_up(event);
         match &event.what {
             RoomWhat::Room(happening) => self.happened(event, happening),
             RoomWhat::Cached { tokens, .. } => self.on_phase(|span| span.set(name::CACHED_TOKENS, *tokens)),
@@ -112,6 +112,7 @@ impl<'a> Walk<'a> {
             RoomWhat::Opened(_) | RoomWhat::Answered { .. } => {}
             RoomWhat::Ended { .. } => self.leave(at),
         }
+        self.last = self.last.max(at);
     }
 
     fn happened(&mut self, event: &RoomEvent, happening: &Happening) {
@@ -198,7 +199,7 @@ impl<'a> Walk<'a> {
         let at = event.at;
         if self.phase.as_ref().is_none_or(|(kind, _)| *kind != step.from) {
             // What led here was left out.
-            self.missed(at, event.generation, step);
+            self.missed(at, step);
         }
         if step.to == PhaseKind::Ended {
             // Its owner says so in a moment; until then it lets go.
@@ -208,7 +209,6 @@ impl<'a> Walk<'a> {
         match step.why {
             Why::Retry(error) => {
                 self.let_go(at, self.generation, None);
-                self.over(at);
                 let replaces = Some((self.generation, error));
                 self.generation = event.generation;
                 self.attempt(replaces, at);
@@ -217,32 +217,39 @@ impl<'a> Walk<'a> {
                 let source = self.route.map(|route| route.prefill);
                 self.let_go(at, self.generation, source);
             }
-            Why::Outcome(_) => self.over(at),
-            Why::Admitted | Why::Reserved | Why::Published | Why::FirstToken | Why::Returned => {}
+            Why::Admitted
+            | Why::Reserved
+            | Why::Published
+            | Why::FirstToken
+            | Why::Outcome(_)
+            | Why::Returned => {}
         }
         self.enter(step.to, at);
     }
 
+    /// Where the events between were left out, an attempt is met in its middle.
+    fn catch_up(&mut self, event: &RoomEvent) {
+        let is_next = matches!(
+            &event.what,
+            RoomWhat::Room(Happening::Transition(step)) if matches!(step.why, Why::Retry(_))
+        );
+        let of = Generation(event.generation.0.saturating_sub(u32::from(is_next)));
+        if of > self.generation {
+            // How long the one before was where it was last seen is not known.
+            self.leave(self.last);
+            self.generation = of;
+            self.attempt(None, event.at);
+        }
+    }
+
     /// The phase that is left is not the one that was entered last, as far as is known.
-    fn missed(&mut self, at: Time, now: Generation, step: &Transition) {
-        let generation = match step.why {
-            Why::Retry(_) => Generation(now.0.saturating_sub(1).max(1)),
-            Why::Admitted
-            | Why::Reserved
-            | Why::Published
-            | Why::Pulled
-            | Why::FirstToken
-            | Why::Outcome(_)
-            | Why::Returned => now,
-        };
+    fn missed(&mut self, at: Time, step: &Transition) {
         let since = Time {
             micros: at.micros.saturating_sub(step.lasted.micros),
         };
-        self.leave(since);
-        if generation != self.generation {
-            self.over(since);
-            self.generation = generation;
-            self.attempt(None, since);
+        self.leave(self.last.min(since));
+        if let Some(attempt) = self.attempts.get_mut(&self.generation) {
+            attempt.start = attempt.start.min(since);
         }
         self.enter(step.from, since);
     }
@@ -281,7 +288,6 @@ impl<'a> Walk<'a> {
     fn outlived(&mut self, at: Time) {
         if self.phase.as_ref().is_none_or(|(phase, _)| phase.is_live()) {
             self.leave(at);
-            self.over(at);
             self.enter(PhaseKind::Draining, at);
         }
     }
@@ -308,13 +314,6 @@ impl<'a> Walk<'a> {
         }
         self.attempts.insert(self.generation, span);
         self.route = None;
-    }
-
-    /// The current attempt gives nothing more.
-    fn over(&mut self, at: Time) {
-        if let Some(span) = self.attempts.get_mut(&self.generation) {
-            span.reach(at);
-        }
     }
 
     fn failed(&mut self, at: Time, (worker, error): (NodeId, AttemptError), retried: bool) {

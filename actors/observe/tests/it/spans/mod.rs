@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use observe::span::{Status, TraceSpan, Value, of_request, of_stay};
-use observe::{Facts, Keep, RoomHistory, RoomWhat, SharedFacts, SpanId, SpanKind, StayWhat};
+use observe::{Facts, Keep, RoomHistory, RoomWhat, SharedFacts, SpanId, SpanKind, StayWhat, Trace};
 use room::{
     AbortBy, AttemptError, Generation, Happening, Holds, Outcome, PhaseKind, Proof, RoomId, Route, StayCause,
     StayPhase, StayTransition, Why,
@@ -294,6 +294,14 @@ fn what_a_worker_generates_is_told_once_and_belongs_to_the_attempt() {
             what,
         });
     }
+    // Told of a moment after the step that it led to was decided.
+    let what = StayWhat::WantsBlocks { blocks: 1 };
+    history.push(&observe::StayEvent {
+        at: at(3_051),
+        worker: DECODE,
+        attempt,
+        what,
+    });
     let end = StayTransition {
         at: at(3_050),
         attempt,
@@ -310,8 +318,8 @@ fn what_a_worker_generates_is_told_once_and_belongs_to_the_attempt() {
     });
     let spans = of_stay(&history);
     let generate = one(&spans, SpanKind::Generate);
-    assert_eq!((generate.start, generate.end), (at(1_020), at(3_050)));
-    assert_eq!(names(generate), ["first_token", "stall"]);
+    assert_eq!((generate.start, generate.end), (at(1_020), at(3_051)));
+    assert_eq!(names(generate), ["first_token", "stall", "wants_blocks"]);
     assert_eq!(generate.attribute("innkeeper.tokens"), Some(&Value::Int(4)));
     assert_eq!(
         generate.attribute("innkeeper.why"),
@@ -481,8 +489,84 @@ fn what_is_left_out_breaks_nothing() {
         })
         .collect();
     check(&whole, &[]);
+    // Nothing is said to have lasted through what is not known.
+    for span in spans.iter().filter(|span| span.start < at(2_000)) {
+        let is_short = (span.end - span.start).micros <= 5_000;
+        assert!(
+            is_short
+                || matches!(
+                    span.kind,
+                    SpanKind::Request | SpanKind::Prepare | SpanKind::Render | SpanKind::Tokenise
+                ),
+            "{span:#?}"
+        );
+    }
     let last = SpanId::of_attempt(facts(0).trace.id, ROOM, Generation(201), SpanKind::Attempt);
     assert!(spans.iter().any(|span| span.id == last));
+}
+
+/// Two heirs died, and its workers were fenced: nobody says that they let go.
+#[test]
+fn what_is_buried_ends_without_a_word() {
+    let mut history = RoomHistory::new(facts(0));
+    push(&mut history, 1, prefilled(1_000, PREFILL));
+    let retry = Why::Retry(AttemptError::PullFailed);
+    let lost = Outcome::Failed(room::Failure::OwnerLost);
+    push(
+        &mut history,
+        2,
+        vec![
+            (1_450, step(PhaseKind::Pulling, PhaseKind::Queued, retry, 50)),
+            (1_500, RoomWhat::Buried { workers: 2 }),
+            (
+                1_500,
+                RoomWhat::Answered {
+                    outcome: lost,
+                    delivered: 1,
+                },
+            ),
+            (1_600, RoomWhat::Ended { outcome: lost }),
+        ],
+    );
+    let spans = alone(history);
+    check(&spans, &[]);
+    let releases: Vec<&TraceSpan> = spans
+        .iter()
+        .filter(|span| span.kind == SpanKind::Release)
+        .collect();
+    assert_eq!(releases.len(), 2);
+    for release in releases {
+        assert_eq!((release.start, release.end), (at(1_450), at(1_600)));
+        assert_eq!(names(release), ["not_returned"]);
+    }
+    // The attempt that they were of goes on for as long.
+    let first = SpanId::of_attempt(facts(0).trace.id, ROOM, Generation::FIRST, SpanKind::Attempt);
+    let first = spans.iter().find(|span| span.id == first).unwrap();
+    assert_eq!(first.end, at(1_600));
+    assert_eq!(names(one(&spans, SpanKind::Drain)), ["buried"]);
+}
+
+#[test]
+fn a_client_with_a_span_is_its_parent() {
+    let trace = Trace {
+        parent: Some(SpanId::new(0xbee)),
+        ..facts(1).trace
+    };
+    let facts = Facts {
+        trace,
+        ..Facts::clone(&facts(1))
+    };
+    let mut history = RoomHistory::new(Arc::new(facts));
+    push(&mut history, 1, prefilled(1_000, PREFILL));
+    push(&mut history, 1, decoded(1_400, PREFILL, 1));
+    let spans = alone(history);
+    check(&spans, &[]);
+    let request = one(&spans, SpanKind::Request);
+    assert_eq!(
+        (request.parent, request.parent_is_remote),
+        (Some(SpanId::new(0xbee)), true)
+    );
+    assert!(spans[1..].iter().all(|span| !span.parent_is_remote));
 }
 
 #[test]
