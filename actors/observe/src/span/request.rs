@@ -30,9 +30,7 @@ pub fn of_request(histories: &[Arc<RoomHistory>], keep: Keep) -> Vec<TraceSpan> 
     let own = &mut spans[0];
     own.set(name::KEPT, keep.name());
     totals(own, &order);
-    let ends = spans.iter().map(|span| span.end);
-    let ended = order.iter().filter_map(|history| history.state().ended);
-    let end = ends.chain(ended).max();
+    let end = spans.iter().map(|span| span.end).max();
     spans[0].reach(end.unwrap_or_default());
     spans
 }

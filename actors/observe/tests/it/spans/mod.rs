@@ -26,7 +26,7 @@ fn an_undisturbed_room() {
     let facts = Arc::clone(history.facts());
     let spans = alone(history);
     check(&spans, &[]);
-    check_coverage(&spans, &facts, at(1_390), at(3_440));
+    check_coverage(&spans, &facts, at(1_390), at(3_442));
     let kinds: BTreeSet<SpanKind> = spans.iter().map(|span| span.kind).collect();
     use SpanKind::{
         Attempt, Decode, Drain, Prefill, Prepare, Pull, Queue, Release, Render, Request, Reserve, Tokenise,
@@ -41,7 +41,7 @@ fn an_undisturbed_room() {
         (span.start.micros / 1_000, span.end.micros / 1_000)
     };
     let times = [
-        (Request, (900, 3_440)),
+        (Request, (900, 3_442)),
         (Prepare, (900, 1_000)),
         (Render, (950, 970)),
         (Tokenise, (970, 1_000)),
@@ -51,7 +51,7 @@ fn an_undisturbed_room() {
         (Pull, (1_400, 1_410)),
         (Release, (1_410, 1_415)),
         (Decode, (1_410, 3_430)),
-        (Drain, (3_430, 3_440)),
+        (Drain, (3_430, 3_442)),
         (Attempt, (1_000, 3_440)),
     ];
     for (kind, expected) in times {
@@ -153,7 +153,7 @@ fn a_migrated_stream_has_both_attempts_and_the_second_links_to_the_first() {
     let facts = Arc::clone(history.facts());
     let spans = of_request(&[Arc::new(history)], Keep::Migrated);
     check(&spans, &[]);
-    check_coverage(&spans, &facts, at(1_390), at(3_940));
+    check_coverage(&spans, &facts, at(1_390), at(3_942));
     let id = |generation| SpanId::of_attempt(facts.trace.id, ROOM, Generation(generation), SpanKind::Attempt);
     let attempt = |generation| spans.iter().find(|span| span.id == id(generation)).unwrap();
     let (first, second) = (attempt(1), attempt(2));
@@ -361,7 +361,9 @@ fn several_answers_have_a_room_each_below_one_request() {
     let spans = of_request(&rooms, Keep::Head);
     check(&spans, &[]);
     let request = one(&spans, SpanKind::Request);
-    assert_eq!((request.start, request.end), (at(900), at(3_640)));
+    assert_eq!((request.start, request.end), (at(900), at(3_642)));
+    let first = request.events.iter().find(|event| event.name == "first_token");
+    assert_eq!(first.map(|event| event.at), Some(at(1_390)));
     assert_eq!(
         request.attribute("gen_ai.request.choice.count"),
         Some(&Value::Int(3))
@@ -500,6 +502,11 @@ fn what_is_left_out_breaks_nothing() {
                 ),
             "{span:#?}"
         );
+    }
+    // Of each attempt that is known something is.
+    for attempt in spans.iter().filter(|span| span.kind == SpanKind::Attempt) {
+        let is_phase = |span: &&TraceSpan| span.parent == Some(attempt.id) && span.kind != SpanKind::Release;
+        assert!(spans.iter().any(|span| is_phase(&span)), "{attempt:#?}");
     }
     let last = SpanId::of_attempt(facts(0).trace.id, ROOM, Generation(201), SpanKind::Attempt);
     assert!(spans.iter().any(|span| span.id == last));

@@ -101,7 +101,8 @@ pub(super) fn decoded(ms: u64, source: NodeId, generation: u32) -> Vec<(u64, Roo
         ),
         (ms + 2_040, returned(DECODE, generation, Proof::Closed)),
         (ms + 2_040, step(Draining, Ended, Why::Returned, 10)),
-        (ms + 2_040, RoomWhat::Ended { outcome: DONE }),
+        // Its owner says so a moment later.
+        (ms + 2_042, RoomWhat::Ended { outcome: DONE }),
     ]
 }
 
