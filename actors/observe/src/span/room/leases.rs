@@ -15,6 +15,10 @@ pub(super) struct Leg {
     pub(super) worker: NodeId,
 }
 
+pub(super) fn leg(of: Generation, worker: NodeId) -> Leg {
+    Leg { of, worker }
+}
+
 impl Walk<'_> {
     /// Workers of an attempt are told to return their leases while the room goes on: all of them, or one.
     pub(super) fn let_go(&mut self, at: Time, of: Generation, only: Option<NodeId>) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use room::{AttemptError, Generation, Happening, NodeId, PhaseKind, Route, Span, Time, Transition, Why};
 
-use leases::Leg;
+use leases::{Leg, leg};
 
 use super::attributes as name;
 use super::request::{finish_reason, first_token, of_one, outcome_of};
@@ -153,44 +153,27 @@ impl<'a> Walk<'a> {
             Happening::Paused => self.tell(at, "paused", Vec::new()),
             Happening::Resumed => self.tell(at, "resumed", Vec::new()),
             Happening::LegOpened { worker } => {
-                let leg = Leg {
-                    of: event.generation,
-                    worker: *worker,
-                };
-                self.legs.insert(leg, None);
+                self.legs.insert(leg(event.generation, *worker), None);
             }
-            Happening::LegReturned { worker, of, by } => self.returned(
-                at,
-                Leg {
-                    of: *of,
-                    worker: *worker,
-                },
-                *by,
-            ),
+            Happening::LegReturned { worker, of, by } => self.returned(at, leg(*of, *worker), *by),
             Happening::ToldAgain { worker, of, told } => {
-                let leg = Leg {
-                    of: *of,
-                    worker: *worker,
-                };
-                self.on_leg(at, leg, "told_again", vec![(name::TOLD, (*told).into())]);
-            }
-            Happening::DrainOverdue { worker, of, told } => {
-                let leg = Leg {
-                    of: *of,
-                    worker: *worker,
-                };
-                self.on_leg(at, leg, "drain_overdue", vec![(name::TOLD, (*told).into())]);
-            }
-            Happening::Fenced { worker, of } => {
                 self.on_leg(
                     at,
-                    Leg {
-                        of: *of,
-                        worker: *worker,
-                    },
-                    "fenced",
-                    Vec::new(),
+                    leg(*of, *worker),
+                    "told_again",
+                    vec![(name::TOLD, (*told).into())],
                 );
+            }
+            Happening::DrainOverdue { worker, of, told } => {
+                self.on_leg(
+                    at,
+                    leg(*of, *worker),
+                    "drain_overdue",
+                    vec![(name::TOLD, (*told).into())],
+                );
+            }
+            Happening::Fenced { worker, of } => {
+                self.on_leg(at, leg(*of, *worker), "fenced", Vec::new());
             }
         }
     }

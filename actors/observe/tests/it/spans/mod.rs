@@ -475,6 +475,15 @@ fn what_is_left_out_breaks_nothing() {
         ms += 5;
     }
     push(&mut history, 201, prefilled(ms, PREFILL));
+    // So many that the first which is known after the gap is the last of its attempt.
+    let phase = PhaseKind::Pulling;
+    for _ in 0..2 {
+        push(
+            &mut history,
+            201,
+            vec![(ms + 400, RoomWhat::TimerFired { phase })],
+        );
+    }
     push(&mut history, 201, decoded(ms + 400, PREFILL, 201));
     assert!(history.events().left_out() > 0);
     let spans = of_request(&[Arc::new(history)], Keep::Migrated);
