@@ -257,6 +257,7 @@ fn an_aborted_pull_has_its_pull_and_its_drain() {
             SpanKind::Publish
         ]
     );
+    assert!(workers.iter().all(|span| span.parent_is_remote));
     let drain = one(&spans, SpanKind::Drain);
     assert_eq!(
         names(drain),
@@ -337,6 +338,29 @@ fn what_a_worker_generates_is_told_once_and_belongs_to_the_attempt() {
     );
     // An owner that names no trace gets none.
     assert!(of_stay(&kit::stay()).is_empty());
+}
+
+/// Whoever still touches the blocks of a lease that is closed is named, and named again whenever it is told to stop.
+#[test]
+fn what_a_closed_lease_waits_for_is_told() {
+    let closing = Some(StayPhase::Closing);
+    let history = stay(
+        DECODE,
+        1,
+        &[
+            (1_000, None, Some(StayPhase::Pulling)),
+            (1_010, Some(StayPhase::Pulling), closing),
+            (1_900, closing, closing),
+            (1_950, closing, None),
+        ],
+    );
+    let spans = of_stay(&history);
+    let closing = one(&spans, SpanKind::Closing);
+    assert_eq!((closing.start, closing.end), (at(1_010), at(1_950)));
+    assert_eq!(names(closing), ["not_proven"]);
+    assert_eq!(closing.events[0].at, at(1_900));
+    assert_eq!(closing.attribute("innkeeper.holds"), Some(&Value::Word("none")));
+    assert_eq!(one(&spans, SpanKind::Read).end, at(1_010));
 }
 
 #[test]
