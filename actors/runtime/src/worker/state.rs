@@ -172,7 +172,6 @@ impl State {
         }
         for (key, positions) in report.computed {
             self.computed(key, positions);
-            self.engine_input(key, EngineInput::Computed { positions });
         }
         for token in report.tokens {
             self.sampled(token);
@@ -194,23 +193,26 @@ impl State {
     }
 
     /// A chunk of a prompt is told of; what is computed of an answer is not.
-    fn computed(&self, key: engine::SequenceKey, positions: u32) {
-        let content = self
-            .contents
-            .attempt(key)
-            .and_then(|attempt| Some((attempt, self.contents.get(attempt)?)));
-        if let Some((attempt, content)) = content
-            && !content.has_sampled
-        {
+    fn computed(&mut self, key: engine::SequenceKey, positions: u32) {
+        let Some(attempt) = self.contents.attempt(key) else {
+            return;
+        };
+        let content = self.contents.get(attempt);
+        if content.is_some_and(|content| !content.has_sampled) {
             self.tell_stay(attempt, StayWhat::Computed { positions });
         }
+        self.engine_input_of(attempt, EngineInput::Computed { positions });
     }
 
     fn engine_input(&mut self, key: engine::SequenceKey, event: EngineInput) {
         if let Some(attempt) = self.contents.attempt(key) {
-            let now = self.clock.now();
-            self.host.handle_input(now, HostInput::Engine { attempt, event });
+            self.engine_input_of(attempt, event);
         }
+    }
+
+    fn engine_input_of(&mut self, attempt: Attempt, event: EngineInput) {
+        let now = self.clock.now();
+        self.host.handle_input(now, HostInput::Engine { attempt, event });
     }
 
     /// The end token says that the answer is whole; it is no part of it.
@@ -232,7 +234,7 @@ impl State {
         if !is_end {
             self.tell_stay(attempt, StayWhat::Sampled { count });
         }
-        self.engine_input(event.key, EngineInput::Sampled { count, finish });
+        self.engine_input_of(attempt, EngineInput::Sampled { count, finish });
     }
 
     /// An event of the transfer's. `Err` when the transfer is gone: the worker cannot go on as this incarnation.
