@@ -55,7 +55,7 @@ pub(crate) fn escaped(part: &str) -> String {
     for byte in part.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                text.push(char::from(byte))
+                text.push(char::from(byte));
             }
             other => text.push_str(&format!("%{other:02X}")),
         }

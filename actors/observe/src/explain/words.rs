@@ -170,16 +170,7 @@ fn room(happening: &Happening, name: &dyn Fn(NodeId) -> String) -> (Tone, String
             worker,
             error,
             retried,
-        } => {
-            let then = if retried {
-                "it is tried again"
-            } else {
-                "it is not tried again"
-            };
-            let tone = if error.is_fault() { Tone::Fault } else { Tone::Warn };
-            let (who, why) = (name(worker), attempt_error(error));
-            (tone, format!("the attempt failed at {who}: {why}; {then}"))
-        }
+        } => failed(&name(worker), error, retried),
         Happening::Routed(route) if route.is_mixed() => (
             Tone::Note,
             format!("credit: {} does all of it", name(route.decode)),
@@ -235,6 +226,19 @@ fn room(happening: &Happening, name: &dyn Fn(NodeId) -> String) -> (Tone, String
             format!("{} is fenced: it did not return its lease", name(worker)),
         ),
     }
+}
+
+fn failed(who: &str, error: AttemptError, retried: bool) -> (Tone, String) {
+    let then = match retried {
+        true => "it is tried again",
+        false => "it is not tried again",
+    };
+    let tone = match error.is_fault() {
+        true => Tone::Fault,
+        false => Tone::Warn,
+    };
+    let why = attempt_error(error);
+    (tone, format!("the attempt failed at {who}: {why}; {then}"))
 }
 
 fn returned(who: &str, attempt: u32, by: Proof) -> (Tone, String) {

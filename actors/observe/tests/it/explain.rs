@@ -118,38 +118,34 @@ fn has(texts: &[impl AsRef<str>], part: &str) {
     );
 }
 
-#[test]
-fn a_stuck_prompt_says_who_and_that_its_link_is_alive() {
+/// That room 8.5 s after it was opened: nothing has come for seven seconds, and its first attempt is not returned.
+fn stuck() -> Account {
     let waits = WaitsFor::Prompt {
         worker: PREFILL,
         computed: 4,
         positions: 10,
     };
-    let legs = [
-        LegView {
-            worker: PREFILL,
-            generation: Generation(2),
-            told_to_close: None,
-        },
-        LegView {
-            worker: DECODE,
-            generation: Generation(1),
-            told_to_close: Some(2),
-        },
-    ];
+    let leg = |worker, generation, told_to_close| LegView {
+        worker,
+        generation: Generation(generation),
+        told_to_close,
+    };
     let peers = [
         known(PREFILL, "prefill-0", 9_400, &[(2, 7)]),
         known(DECODE, "decode-0", 9_400, &[]),
     ];
-    let told_of = account(
-        &prefilling(),
-        &Standing {
-            legs: &legs,
-            peers: &peers,
-            jaeger: Some("http://j:1/"),
-            ..standing(9_500, waits, Some(at(12_500)))
-        },
-    );
+    let now = Standing {
+        legs: &[leg(PREFILL, 2, None), leg(DECODE, 1, Some(2))],
+        peers: &peers,
+        jaeger: Some("http://j:1/"),
+        ..standing(9_500, waits, Some(at(12_500)))
+    };
+    account(&prefilling(), &now)
+}
+
+#[test]
+fn a_stuck_prompt_says_who_and_that_its_link_is_alive() {
+    let told_of = stuck();
     assert_eq!(
         told_of.summary,
         "prefilling for 7.3 s: it waits for prefill-0 to compute the prompt (4 of 10)"
@@ -157,12 +153,6 @@ fn a_stuck_prompt_says_who_and_that_its_link_is_alive() {
     assert_eq!(
         (told_of.attempt, told_of.attempts, told_of.phase.as_str()),
         (2, 2, "prefilling")
-    );
-    assert_eq!(told_of.age_ms, 8_600);
-    assert_eq!(told_of.arrived_unix_ms, Some(1_000_900));
-    assert_eq!(
-        told_of.jaeger.as_deref(),
-        Some("http://j:1/trace/00000000000000000000000000000abc")
     );
     has(
         &told_of.odd,
@@ -175,9 +165,17 @@ fn a_stuck_prompt_says_who_and_that_its_link_is_alive() {
         ends.deadline.contains("without progress of a prompt") && ends.then.contains("next one"),
         "{ends:?}"
     );
-    let held: Vec<_> = told_of
-        .held_by
-        .iter()
+}
+
+#[test]
+fn who_holds_what_and_what_has_happened_is_told_with_it() {
+    let told_of = stuck();
+    assert_eq!(told_of.age_ms, 8_600);
+    assert_eq!(told_of.arrived_unix_ms, Some(1_000_900));
+    let trace = "http://j:1/trace/00000000000000000000000000000abc";
+    assert_eq!(told_of.jaeger.as_deref(), Some(trace));
+    let held = told_of.held_by.iter();
+    let held: Vec<_> = held
         .map(|held| {
             (
                 held.worker.as_str(),

@@ -19,7 +19,7 @@ const SECONDS: usize = 300;
 const PAIRS: usize = 256;
 
 /// The window that figures of "now" are made of, in seconds.
-pub(crate) const WINDOW_S: u64 = 60;
+const WINDOW_S: usize = 60;
 
 /// One second.
 #[derive(Clone, Debug, Default)]
@@ -223,14 +223,14 @@ impl Pulse {
     pub(crate) fn last_minute(&self, now: Time) -> LastMinute {
         let mut parts = self.parts();
         parts.roll(now);
-        let window = WINDOW_S.min(parts.past.len() as u64);
+        let window = WINDOW_S.min(parts.past.len());
         let mut sum = LastMinute {
-            seconds: window,
+            seconds: window as u64,
             ..LastMinute::default()
         };
         let (mut first, mut between) = (Histogram::default(), Histogram::default());
         let (mut tokens, mut bytes) = (0_u64, 0_u64);
-        for second in parts.past.iter().rev().take(window as usize) {
+        for second in parts.past.iter().rev().take(window) {
             sum.opened += u64::from(second.opened);
             sum.completed += u64::from(second.completed);
             sum.aborted += u64::from(second.aborted);
@@ -260,7 +260,11 @@ impl Pulse {
             from_s,
             ..Series::default()
         };
-        for second in parts.past.iter().skip((from_s - oldest) as usize) {
+        for second in parts
+            .past
+            .iter()
+            .skip(usize::try_from(from_s - oldest).unwrap_or(usize::MAX))
+        {
             series.opened.push(second.opened);
             series.completed.push(second.completed);
             series.wrong.push(second.failed + second.expired);

@@ -32,10 +32,10 @@ fn bucket(micros: u64) -> usize {
 
 /// The middle of a bucket, in milliseconds.
 fn middle_ms(bucket: usize) -> f64 {
-    let (octave, fine) = (bucket as u32 / FINE, bucket as u32 % FINE);
-    let low = (LEAST_US << octave) as f64 * (1.0 + f64::from(fine) / 4.0);
-    let high = (LEAST_US << octave) as f64 * (1.0 + f64::from(fine + 1) / 4.0);
-    (low + high) / 2.0 / 1_000.0
+    let (octave, fine) = (bucket / FINE as usize, bucket % FINE as usize);
+    let octave_us = (LEAST_US << octave) as f64;
+    let part = (fine as f64 + 0.5) / f64::from(FINE);
+    octave_us * (1.0 + part) / 1_000.0
 }
 
 impl Histogram {
