@@ -265,21 +265,21 @@ impl RequestState {
                 self.said.push(told(event).into());
             }
             self.shared.show(*id, &slot.room, &mut self.said);
-            let mut performed = false;
+            let mut says_more = false;
             while let Some(command) = self.slots[at].slot.room.poll_command() {
                 if self.mandate.is_revoked() {
                     return;
                 }
-                performed = true;
-                self.perform(at, command);
+                says_more |= self.perform(at, command);
             }
-            if !performed {
+            if !says_more {
                 return;
             }
         }
     }
 
-    fn perform(&mut self, at: usize, command: Command) {
+    /// Carries out a command; whether that led to an input of the room's, so that it may have more to say.
+    fn perform(&mut self, at: usize, command: Command) -> bool {
         let Open { id, index, slot } = &mut self.slots[at];
         let shared = &self.shared;
         match command {
@@ -314,6 +314,7 @@ impl RequestState {
                         report,
                     };
                     slot.room.handle_input(shared.clock.now(), input);
+                    return true;
                 }
             },
             Command::Deliver { skip, take } => self.sink.tokens(*index, slot.deliver(skip, take)),
@@ -321,6 +322,7 @@ impl RequestState {
             Command::Answer(outcome) => self.answer(at, outcome),
             Command::End => shared.directory.remove(*id),
         }
+        false
     }
 
     /// The client hears at once. Siblings of a room that failed are of no use to the request any more.
