@@ -16,6 +16,9 @@ const WORKERS: usize = 256;
 /// Incarnations whose names are remembered: of one that is gone there is still news.
 const INCARNATIONS: usize = 1_024;
 
+/// Pairs of workers told apart, each by what carried KV between them.
+const PAIRS: usize = 1_024;
+
 /// Transports told apart.
 const TRANSPORTS: usize = 16;
 
@@ -30,6 +33,7 @@ pub(super) struct Names {
 struct Known {
     workers: BTreeSet<Text>,
     transports: BTreeSet<Text>,
+    pairs: BTreeSet<(Text, Text, Text)>,
     incarnations: BTreeMap<NodeId, Text>,
 }
 
@@ -94,6 +98,23 @@ impl Names {
         )
     }
 
+    /// The labels of a pair of workers: what is beyond the bound is from anybody to anybody.
+    pub(super) fn pair(&self, from: NodeId, to: NodeId, transport: &Text) -> (Text, Text) {
+        let pair = (self.of(from), self.of(to), Arc::clone(transport));
+        let is_told = self.read(|known| known.pairs.contains(&pair));
+        let fits = |known: &mut Known| {
+            let fits = known.pairs.contains(&pair) || known.pairs.len() < PAIRS;
+            if fits {
+                known.pairs.insert(pair.clone());
+            }
+            fits
+        };
+        if is_told || self.write(fits) {
+            return (pair.0, pair.1);
+        }
+        (Arc::clone(&self.other), Arc::clone(&self.other))
+    }
+
     fn label(
         &self,
         name: &str,
@@ -122,7 +143,7 @@ mod tests {
 
     use room::NodeId;
 
-    use super::{INCARNATIONS, Names, OTHER, TRANSPORTS, WORKERS};
+    use super::{INCARNATIONS, Names, OTHER, PAIRS, TRANSPORTS, WORKERS};
 
     #[test]
     fn peers_cannot_make_up_names_without_end() {
@@ -137,6 +158,23 @@ mod tests {
         let transports: BTreeSet<_> = (0..100).map(|n| names.transport(&format!("t{n}"))).collect();
         assert_eq!(transports.len(), TRANSPORTS + 1);
         assert_eq!(names.read(|known| known.incarnations.len()), INCARNATIONS);
+    }
+
+    #[test]
+    fn pairs_are_fewer_than_workers_could_make() {
+        let names = Names::default();
+        for n in 0..100 {
+            names.meet(NodeId(n), &format!("w{n}"));
+        }
+        let tcp = names.transport("tcp");
+        let all = (0..100).flat_map(|from| (0..100).map(move |to| (NodeId(from), NodeId(to))));
+        let pairs: BTreeSet<_> = all.map(|(from, to)| names.pair(from, to, &tcp)).collect();
+        assert_eq!(pairs.len(), PAIRS + 1);
+        // Whoever has labels keeps them.
+        let (from, to) = names.pair(NodeId(3), NodeId(4), &tcp);
+        assert_eq!((&*from, &*to), ("w3", "w4"));
+        let (from, to) = names.pair(NodeId(99), NodeId(98), &tcp);
+        assert_eq!((&*from, &*to), (OTHER, OTHER));
     }
 
     #[test]

@@ -354,9 +354,10 @@ impl Pulls {
 
     fn moved(&self, moved: &Moved, names: &Names) {
         let transport = names.transport(&moved.transport);
+        let (from, to) = names.pair(moved.from, moved.to, &transport);
         let labels = MovedLabels {
-            from: names.of(moved.from),
-            to: names.of(moved.to),
+            from,
+            to,
             transport: transport.clone(),
         };
         self.bytes.get_or_create(&labels).inc_by(moved.bytes);
