@@ -14,7 +14,8 @@ use crate::matrix::load::{longest_gap, whole};
 use crate::matrix::setup::{Setup, apart};
 use crate::stream::{Answer, answers, completion};
 
-/// Room for all of them, if each holds a few blocks.
+/// Room for all of them, if each holds a few blocks. None may get far ahead of its reader: what they are computed until then is the
+/// others' loss, and not what is asked about here.
 static CROWD: Setup = Setup {
     name: "1 prefill, 2 decode, 64 slots, tcp",
     start: || {
@@ -24,6 +25,7 @@ static CROWD: Setup = Setup {
                 "worker.slots=64",
                 "worker.pool_mib=700",
                 "limits.queue_ms=30000",
+                "limits.unread_tokens=16",
             ];
             apart(1, 2, &sets).await
         })
