@@ -6,17 +6,30 @@ use crate::cluster::MODEL;
 use crate::http::post;
 use crate::matrix::cell::{Bound, Cell, Measured};
 use crate::matrix::ctx::Ctx;
-use crate::matrix::setup::TWO;
-use crate::matrix::worlds::PATIENT;
+use crate::matrix::setup::{Setup, TWO, apart};
 
 /// The model's context; a prompt must leave room for one token.
 const CONTEXT: usize = 8_192;
+
+/// Whoever computes a whole context has all cores for it, and chunks as by default.
+static LONG: Setup = Setup {
+    name: "1 prefill, 1 decode, all cores, tcp",
+    start: || {
+        let sets = [
+            "ucx.tls=tcp",
+            "worker.threads=0",
+            "limits.prefill_stall_ms=20000",
+            "limits.request_ms=280000",
+        ];
+        Box::pin(async move { apart(1, 1, &sets).await })
+    },
+};
 
 pub(super) const CELLS: &[Cell] = &[
     Cell {
         id: "F23.longest",
         what: "prompts of limit - 1 and limit tokens are served",
-        setup: &PATIENT,
+        setup: &LONG,
         // What the model takes to compute two of them.
         bound: Bound::ms(200_000, 200_000),
         run: |ctx| Box::pin(longest(ctx)),
