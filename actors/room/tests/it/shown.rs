@@ -1,0 +1,97 @@
+//! What people and placement are shown: names, the workers of a desk, what a host has to do, and until when it waits.
+
+use room::{Attempt, EngineInput, FromOwner, Generation, HostInput, NodeId, Role, RoomId, TransferInput};
+
+use crate::desk_kit::{D1, P1, bid, desk, route_of};
+use crate::host_kit::{FIRST_TOKEN, Worker, at, attempt, job};
+
+#[test]
+fn names_are_as_people_type_them() {
+    let room = RoomId {
+        gateway: NodeId(0xab),
+        seq: 7,
+    };
+    let attempt = Attempt {
+        room,
+        generation: Generation(3),
+    };
+    assert_eq!(room.gateway.to_string(), "00000000000000ab");
+    assert_eq!(room.to_string(), "00000000000000ab-7");
+    assert_eq!(attempt.to_string(), "00000000000000ab-7#3");
+}
+
+#[test]
+fn a_desk_shows_what_it_has_promised() {
+    let mut desk = desk(&[P1, D1]);
+    route_of(&mut desk, bid(1, 32));
+    let shown: Vec<_> = desk
+        .workers()
+        .into_iter()
+        .map(|view| {
+            (
+                view.node,
+                view.spec.role,
+                view.attempts,
+                view.promised_blocks,
+                view.prefills,
+            )
+        })
+        .collect();
+    // Decode has the block for the next token, too.
+    assert_eq!(shown, [(P1, Role::Prefill, 1, 2, 1), (D1, Role::Decode, 1, 3, 0)]);
+}
+
+#[test]
+fn a_backlog_is_what_is_still_to_be_computed() {
+    let mut w = Worker::new(true);
+    let (a, b) = (attempt(1, 1), attempt(2, 1));
+    let backlog = |w: &Worker| w.host.prefill_backlog();
+    w.owner(a, FromOwner::Reserve(job(1, 9)));
+    assert_eq!(backlog(&w), 0, "it has not begun");
+    w.owner(a, FromOwner::Prefill(job(1, 9)));
+    w.owner(b, FromOwner::Prefill(job(2, 6)));
+    assert_eq!(backlog(&w), 15);
+    w.engine(a, EngineInput::Computed { positions: 4 });
+    assert_eq!(backlog(&w), 11);
+    w.engine(a, FIRST_TOKEN);
+    assert_eq!(backlog(&w), 6, "it decodes");
+    w.owner(b, FromOwner::Close);
+    assert_eq!(backlog(&w), 0, "it is given up");
+}
+
+#[test]
+fn a_host_says_whether_it_takes_more() {
+    for end in [HostInput::Drain, HostInput::EngineDown] {
+        let mut w = Worker::new(false);
+        assert!(!w.host.is_draining());
+        w.feed(end);
+        assert!(w.host.is_draining());
+    }
+}
+
+/// A proof takes as long as it takes, whatever became of the request.
+#[test]
+fn a_closing_stay_insists_beyond_the_end_of_its_request() {
+    let mut w = Worker::new(false);
+    let a = attempt(1, 1);
+    let limits = w.host.spec().limits.clone();
+    w.owner(a, FromOwner::Prefill(job(1, 9)));
+    w.now = at(59_999) + limits.grace;
+    w.owner(a, FromOwner::Close);
+    assert_eq!(w.host.stay(a).unwrap().deadline, w.now + limits.proof_retry);
+}
+
+/// Who may sample nothing more when it begins to decode waits for its reader, and for nothing of the worker's.
+#[test]
+fn a_stay_that_comes_ahead_of_its_reader_is_not_late() {
+    let mut w = Worker::new(false);
+    let a = attempt(1, 1);
+    let limits = w.host.spec().limits.clone();
+    let mut work = job(1, 9);
+    work.until = 1;
+    w.owner(a, FromOwner::Reserve(work));
+    w.owner(a, FromOwner::Pull { sampled: 1 });
+    w.transfer(a, TransferInput::ReadEnded { ok: true });
+    assert_eq!(w.phase(a), "Decoding");
+    assert_eq!(w.host.stay(a).unwrap().deadline, at(60_000) + limits.grace);
+}
