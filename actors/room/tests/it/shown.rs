@@ -1,6 +1,8 @@
 //! What people and placement are shown: names, the workers of a desk, what a host has to do, and until when it waits.
 
-use room::{Attempt, EngineInput, FromOwner, Generation, HostInput, NodeId, Role, RoomId, TransferInput};
+use room::{
+    Attempt, EngineInput, FromOwner, Generation, HostCounters, HostInput, NodeId, Role, RoomId, TransferInput,
+};
 
 use crate::desk_kit::{D1, P1, bid, desk, route_of};
 use crate::host_kit::{FIRST_TOKEN, Worker, at, attempt, job};
@@ -94,4 +96,135 @@ fn a_stay_that_comes_ahead_of_its_reader_is_not_late() {
     w.transfer(a, TransferInput::ReadEnded { ok: true });
     assert_eq!(w.phase(a), "Decoding");
     assert_eq!(w.host.stay(a).unwrap().deadline, at(60_000) + limits.grace);
+}
+
+#[test]
+fn deadlines_that_passed_are_counted() {
+    let mut w = Worker::new(false);
+    let (a, b) = (attempt(1, 1), attempt(2, 1));
+    w.owner(a, FromOwner::Prefill(job(1, 9)));
+    w.owner(b, FromOwner::Prefill(job(2, 9)));
+    let counted = |w: &Worker| {
+        let counters = w.host.counters();
+        (counters.expired, counters.proofs_overdue)
+    };
+    w.timeout();
+    assert_eq!(counted(&w), (2, 0), "neither computes");
+    w.timeout();
+    assert_eq!(counted(&w), (2, 2), "the engine has stopped neither");
+    w.engine(a, EngineInput::Stopped);
+    w.timeout();
+    assert_eq!(counted(&w), (2, 3));
+}
+
+/// What changes nothing is counted, each kind by itself.
+#[test]
+fn what_changes_nothing_is_counted() {
+    let a = attempt(1, 1);
+    let check = |name: &str, begin: &[FromOwner], then: HostInput, want: HostCounters| {
+        let mut w = Worker::new(false);
+        for message in begin {
+            w.owner(a, message.clone());
+        }
+        let before = w.host.counters();
+        assert_eq!(before, HostCounters::default(), "{name}: what leads to it");
+        w.feed(then.clone());
+        assert_eq!(w.host.counters(), want, "{name}");
+    };
+    let owner = |message| HostInput::Owner { attempt: a, message };
+    let none = HostCounters::default();
+    let (reserve, prefill) = (FromOwner::Reserve(job(1, 9)), FromOwner::Prefill(job(1, 9)));
+    let pull = FromOwner::Pull { sampled: 1 };
+    let late = HostCounters {
+        late_reports: 1,
+        ..none
+    };
+    let engine = |event| HostInput::Engine { attempt: a, event };
+    check("an engine's, of nobody", &[], engine(EngineInput::Stopped), late);
+    let early = std::slice::from_ref(&reserve);
+    check(
+        "an engine's, of one it never had",
+        early,
+        engine(EngineInput::Stopped),
+        late,
+    );
+    let withdrawn = HostInput::Transfer {
+        attempt: a,
+        event: TransferInput::Withdrawn,
+    };
+    check("a transfer's, of nobody", &[], withdrawn, late);
+    let duplicate = HostCounters {
+        duplicates: 1,
+        ..none
+    };
+    check("reserved twice", early, owner(reserve.clone()), duplicate);
+    check(
+        "pulled twice",
+        &[reserve.clone(), pull.clone()],
+        owner(pull.clone()),
+        duplicate,
+    );
+    let out_of_order = HostCounters {
+        out_of_order: 1,
+        ..none
+    };
+    check(
+        "released before it is published",
+        early,
+        owner(FromOwner::Release),
+        out_of_order,
+    );
+    check(
+        "computed where it decodes",
+        early,
+        owner(prefill.clone()),
+        out_of_order,
+    );
+    let unknown = HostCounters { unknown: 1, ..none };
+    check("pulled by nobody", &[], owner(pull.clone()), unknown);
+    check("closed by nobody", &[], owner(FromOwner::Close), unknown);
+    check(
+        "allowed to nobody",
+        &[],
+        owner(FromOwner::Allow { until: 3 }),
+        unknown,
+    );
+    let closed = [reserve.clone(), FromOwner::Close];
+    let stale = HostCounters { stale: 1, ..none };
+    check("pulled when it is over", &closed, owner(pull), stale);
+    let refused = HostCounters {
+        refused: 1,
+        stale: 1,
+        ..none
+    };
+    check(
+        "reserved when it is over",
+        &closed,
+        owner(reserve.clone()),
+        refused,
+    );
+    let closing = [prefill.clone(), FromOwner::Close];
+    check("computed when it is closing", &closing, owner(prefill), stale);
+    let gateway = a.room.gateway;
+    let lost = HostCounters {
+        ended_with_link: 1,
+        ..none
+    };
+    check(
+        "its link is over",
+        early,
+        HostInput::GatewayLost { gateway },
+        lost,
+    );
+    let (n, open) = (1, Vec::new());
+    let healed = HostCounters {
+        healed_by_digest: 1,
+        ..none
+    };
+    check(
+        "no digest lists it",
+        early,
+        HostInput::Digest { gateway, n, open },
+        healed,
+    );
 }
