@@ -5,7 +5,7 @@ use room::{
 };
 
 use crate::desk_kit::{D1, P1, bid, desk, route_of};
-use crate::host_kit::{FIRST_TOKEN, Worker, at, attempt, job};
+use crate::host_kit::{FIRST_TOKEN, GATEWAY, Worker, at, attempt, job};
 
 #[test]
 fn names_are_as_people_type_them() {
@@ -117,114 +117,82 @@ fn deadlines_that_passed_are_counted() {
     assert_eq!(counted(&w), (2, 3));
 }
 
-/// What changes nothing is counted, each kind by itself.
+const A: Attempt = Attempt {
+    room: RoomId {
+        gateway: GATEWAY,
+        seq: 1,
+    },
+    generation: Generation(1),
+};
+
+/// After these messages, of which none is counted, this input is, and as nothing else.
+#[track_caller]
+fn counted(begin: &[FromOwner], then: HostInput, count: impl FnOnce(&mut HostCounters)) {
+    let mut w = Worker::new(false);
+    for message in begin {
+        w.owner(A, message.clone());
+    }
+    assert_eq!(w.host.counters(), HostCounters::default());
+    w.feed(then);
+    let mut want = HostCounters::default();
+    count(&mut want);
+    assert_eq!(w.host.counters(), want);
+}
+
+fn reserve() -> FromOwner {
+    FromOwner::Reserve(job(1, 9))
+}
+
+fn prefill() -> FromOwner {
+    FromOwner::Prefill(job(1, 9))
+}
+
 #[test]
-fn what_changes_nothing_is_counted() {
-    let a = attempt(1, 1);
-    let check = |name: &str, begin: &[FromOwner], then: HostInput, want: HostCounters| {
-        let mut w = Worker::new(false);
-        for message in begin {
-            w.owner(a, message.clone());
-        }
-        let before = w.host.counters();
-        assert_eq!(before, HostCounters::default(), "{name}: what leads to it");
-        w.feed(then.clone());
-        assert_eq!(w.host.counters(), want, "{name}");
+fn reports_that_come_too_late_are_counted() {
+    let stopped = || HostInput::Engine {
+        attempt: A,
+        event: EngineInput::Stopped,
     };
-    let owner = |message| HostInput::Owner { attempt: a, message };
-    let none = HostCounters::default();
-    let (reserve, prefill) = (FromOwner::Reserve(job(1, 9)), FromOwner::Prefill(job(1, 9)));
-    let pull = FromOwner::Pull { sampled: 1 };
-    let late = HostCounters {
-        late_reports: 1,
-        ..none
-    };
-    let engine = |event| HostInput::Engine { attempt: a, event };
-    check("an engine's, of nobody", &[], engine(EngineInput::Stopped), late);
-    let early = std::slice::from_ref(&reserve);
-    check(
-        "an engine's, of one it never had",
-        early,
-        engine(EngineInput::Stopped),
-        late,
-    );
     let withdrawn = HostInput::Transfer {
-        attempt: a,
+        attempt: A,
         event: TransferInput::Withdrawn,
     };
-    check("a transfer's, of nobody", &[], withdrawn, late);
-    let duplicate = HostCounters {
-        duplicates: 1,
-        ..none
-    };
-    check("reserved twice", early, owner(reserve.clone()), duplicate);
-    check(
-        "pulled twice",
-        &[reserve.clone(), pull.clone()],
-        owner(pull.clone()),
-        duplicate,
-    );
-    let out_of_order = HostCounters {
-        out_of_order: 1,
-        ..none
-    };
-    check(
-        "released before it is published",
-        early,
-        owner(FromOwner::Release),
-        out_of_order,
-    );
-    check(
-        "computed where it decodes",
-        early,
-        owner(prefill.clone()),
-        out_of_order,
-    );
-    let unknown = HostCounters { unknown: 1, ..none };
-    check("pulled by nobody", &[], owner(pull.clone()), unknown);
-    check("closed by nobody", &[], owner(FromOwner::Close), unknown);
-    check(
-        "allowed to nobody",
-        &[],
-        owner(FromOwner::Allow { until: 3 }),
-        unknown,
-    );
-    let closed = [reserve.clone(), FromOwner::Close];
-    let stale = HostCounters { stale: 1, ..none };
-    check("pulled when it is over", &closed, owner(pull), stale);
-    let refused = HostCounters {
-        refused: 1,
-        stale: 1,
-        ..none
-    };
-    check(
-        "reserved when it is over",
-        &closed,
-        owner(reserve.clone()),
-        refused,
-    );
-    let closing = [prefill.clone(), FromOwner::Close];
-    check("computed when it is closing", &closing, owner(prefill), stale);
-    let gateway = a.room.gateway;
-    let lost = HostCounters {
-        ended_with_link: 1,
-        ..none
-    };
-    check(
-        "its link is over",
-        early,
-        HostInput::GatewayLost { gateway },
-        lost,
-    );
+    let late = |counters: &mut HostCounters| counters.late_reports = 1;
+    counted(&[], stopped(), late);
+    counted(&[reserve()], stopped(), late);
+    counted(&[], withdrawn, late);
+}
+
+#[test]
+fn messages_that_change_nothing_are_counted() {
+    const PULL: FromOwner = FromOwner::Pull { sampled: 1 };
+    let owner = |message| HostInput::Owner { attempt: A, message };
+    let duplicate = |counters: &mut HostCounters| counters.duplicates = 1;
+    counted(&[reserve()], owner(reserve()), duplicate);
+    counted(&[reserve(), PULL], owner(PULL), duplicate);
+    let out_of_order = |counters: &mut HostCounters| counters.out_of_order = 1;
+    counted(&[reserve()], owner(FromOwner::Release), out_of_order);
+    counted(&[reserve()], owner(prefill()), out_of_order);
+    let unknown = |counters: &mut HostCounters| counters.unknown = 1;
+    for message in [PULL, FromOwner::Close, FromOwner::Allow { until: 3 }] {
+        counted(&[], owner(message), unknown);
+    }
+    let stale = |counters: &mut HostCounters| counters.stale = 1;
+    counted(&[reserve(), FromOwner::Close], owner(PULL), stale);
+    counted(&[prefill(), FromOwner::Close], owner(prefill()), stale);
+    counted(&[reserve(), FromOwner::Close], owner(reserve()), |counters| {
+        (counters.refused, counters.stale) = (1, 1);
+    });
+}
+
+#[test]
+fn what_ends_without_its_owners_word_is_counted() {
+    let gateway = GATEWAY;
+    counted(&[reserve()], HostInput::GatewayLost { gateway }, |counters| {
+        counters.ended_with_link = 1;
+    });
     let (n, open) = (1, Vec::new());
-    let healed = HostCounters {
-        healed_by_digest: 1,
-        ..none
-    };
-    check(
-        "no digest lists it",
-        early,
-        HostInput::Digest { gateway, n, open },
-        healed,
-    );
+    counted(&[reserve()], HostInput::Digest { gateway, n, open }, |counters| {
+        counters.healed_by_digest = 1;
+    });
 }
