@@ -208,8 +208,11 @@ impl Cluster {
     /// If it does not take them.
     pub async fn fault(&self, process: &str, switches: &Value) {
         let door = self.door(process);
-        let taken = || async { post(door, "/faults", switches).await.ok() };
-        // One that is just starting opens it soon.
+        // One that is just starting opens it soon; one whose worker is built anew takes all switches soon.
+        let taken = || async {
+            let answer = post(door, "/faults", switches).await.ok()?;
+            (answer.status != 503).then_some(answer)
+        };
         let (answer, _) = self.until(&format!("the fault door of {process}"), taken).await;
         let status = answer.status;
         let text = answer.text().await.unwrap_or_default();

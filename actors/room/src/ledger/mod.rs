@@ -265,3 +265,16 @@ impl Ledger {
         self.blocks.audit()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_count_is_found_and_named() {
+        let mut ledger = Ledger::new(2, 1);
+        assert_eq!(ledger.audit(), Ok(()));
+        ledger.blocks.miscount();
+        assert_eq!(ledger.audit(), Err("leased: counted 0, kept 1".to_owned()));
+    }
+}

@@ -29,3 +29,32 @@ impl Occupancy {
         self.leased == 0 && self.quarantined == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Occupancy;
+
+    #[test]
+    fn parts_that_do_not_add_up_and_pools_that_are_not_at_rest() {
+        let check = |free, leased, cached, quarantined, adds_up, quiescent| {
+            let occupancy = Occupancy {
+                total: 4,
+                free,
+                leased,
+                cached,
+                quarantined,
+            };
+            assert_eq!(
+                (occupancy.adds_up(), occupancy.is_quiescent()),
+                (adds_up, quiescent),
+                "{occupancy:?}"
+            );
+        };
+        check(3, 0, 1, 0, true, true);
+        check(1, 1, 1, 1, true, false);
+        check(2, 1, 1, 0, true, false);
+        check(2, 0, 1, 1, true, false);
+        check(3, 0, 0, 0, false, true);
+        check(4, 0, 0, 1, false, false);
+    }
+}

@@ -181,13 +181,13 @@ impl Room {
                 self.handle_report(now, worker, generation, report);
             }
             Input::WorkerLost { worker } => self.worker_lost(now, worker),
-            Input::Read { tokens } if self.phase().is_live() => self.reader_took(now, tokens),
+            Input::Read { tokens } => self.reader_took(now, tokens),
             Input::StopStringFound if self.phase().is_live() && self.delivered > 0 => {
                 self.settle(now, Outcome::Completed(crate::Finish::Stop));
             }
             Input::Abort(by) if self.phase().is_live() => self.settle(now, Outcome::Aborted(by)),
             // Late by nature, and without effect: the outcome is fixed.
-            Input::Read { .. } | Input::StopStringFound | Input::Abort(_) => {}
+            Input::StopStringFound | Input::Abort(_) => {}
         }
         self.check();
     }

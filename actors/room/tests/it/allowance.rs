@@ -2,7 +2,7 @@
 
 use room::{
     AttemptError, Command, EngineInput, FromOwner, Happening, Input, Job, Order, Outcome, PhaseKind, Report,
-    Room, TransferInput, WaitsFor,
+    Room, Span, TransferInput, WaitsFor,
 };
 
 use crate::host_kit::{self, FIRST_TOKEN, Worker, attempt, job, kept};
@@ -237,9 +237,16 @@ fn a_paused_stay_waits_for_the_request_and_no_stall() {
     w.owner(a, FromOwner::Allow { until: 3 });
     assert_eq!(deadline(&w), w.now + stall);
     // While it has leave, more of it is no token.
+    let armed = deadline(&w);
+    w.now = w.now + Span::from_millis(1);
     w.owner(a, FromOwner::Allow { until: 9 });
-    w.now = w.now + stall;
-    assert_eq!(deadline(&w), w.now);
+    assert_eq!(deadline(&w), armed);
     w.engine(a, EngineInput::NeedBlocks { n: 1 });
-    assert_eq!(deadline(&w), w.now);
+    assert_eq!(deadline(&w), armed);
+    // Nor does leave give more time to one that has not begun, however little it had.
+    let b = attempt(2, 1);
+    w.owner(b, FromOwner::Reserve(with_leave(0)));
+    let armed = w.host.stay(b).unwrap().deadline;
+    w.owner(b, FromOwner::Allow { until: 9 });
+    assert_eq!(w.host.stay(b).unwrap().deadline, armed);
 }

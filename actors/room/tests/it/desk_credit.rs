@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use room::{Advert, Bid, Credit, Failure, NodeId, Role, Verdict, WorkerSpec};
+use room::{Advert, Bid, Credit, DeskLimits, Failure, NodeId, Role, Verdict, WorkerSpec};
 
 use crate::desk_kit::{D1, D2, DRAINING, M1, P1, P2, attempt, bid, desk, granted, route_of, spec, verdicts};
 use crate::room_kit::ms;
@@ -61,7 +61,10 @@ fn an_advertisement_counts_against_all_but_what_it_cannot_know() {
     // Just after the promise, the advertisement is taken not to know of it.
     check(2, 41, 0);
     check(2, 42, 1);
-    // Later it is.
+    // Later it is: from this moment on.
+    let settled = 1 + DeskLimits::default().settle.as_millis();
+    check(settled - 1, 41, 0);
+    check(settled, 21, 1);
     check(900, 20, 0);
     check(900, 21, 1);
     // Whatever is advertised, the pool less the promises is the bound.

@@ -156,3 +156,15 @@ fn a_slot_is_taken_until_the_engine_has_stopped() {
         &["tell 4#1: Reserved, 0 cached"],
     );
 }
+
+#[test]
+fn who_needs_nothing_waits_for_nothing() {
+    let mut w = Worker::new(true);
+    let a = attempt(1, 1);
+    w.owner(a, FromOwner::Reserve(job(1, 9)));
+    w.owner(a, FromOwner::Prefill(job(1, 9)));
+    check(&w.engine(a, EngineInput::NeedBlocks { n: 0 }), &[]);
+    // Nobody is in line: a newcomer is granted.
+    w.owner(attempt(2, 1), FromOwner::Reserve(job(2, 9)));
+    assert_eq!(w.phase(attempt(2, 1)), "Reserved");
+}

@@ -1,8 +1,8 @@
 //! Stays from their beginning to their end, as an owner sees them.
 
-use room::{EngineInput, Finish, FromOwner, HostInput, TransferInput};
+use room::{EngineInput, Finish, FromOwner, Host, HostInput, Span, TransferInput};
 
-use crate::host_kit::{FIRST_TOKEN, Worker, at, attempt, check, job};
+use crate::host_kit::{FIRST_TOKEN, Worker, at, attempt, check, job, spec};
 
 const LAST_TOKEN: EngineInput = EngineInput::Sampled {
     count: 1,
@@ -260,7 +260,7 @@ fn a_stay_ends_with_its_request() {
     w.owner(a, FromOwner::Reserve(job(7, 8)));
     w.owner(a, FromOwner::Prefill(job(7, 8)));
     while w.phase(a) != "Closing" {
-        w.now = w.now + room::Span::from_millis(500);
+        w.now = w.now + Span::from_millis(500);
         w.engine(a, FIRST_TOKEN);
         w.host.handle_timeout(w.now);
         assert!(w.now <= at(60_500), "the request's deadline, and the grace");
@@ -358,7 +358,43 @@ fn what_was_computed_before_is_no_progress() {
     w.owner(a, FromOwner::Prefill(job(7, 8)));
     w.engine(a, EngineInput::Computed { positions: 4 });
     let armed = w.host.poll_timeout();
-    w.now = w.now + room::Span::from_millis(1);
+    w.now = w.now + Span::from_millis(1);
     check(&w.engine(a, EngineInput::Computed { positions: 4 }), &[]);
     assert_eq!(w.host.poll_timeout(), armed);
+}
+
+#[test]
+fn an_end_without_a_token_tells_of_none() {
+    let mut w = Worker::new(true);
+    let a = attempt(1, 1);
+    w.owner(a, FromOwner::Reserve(job(1, 9)));
+    w.owner(a, FromOwner::Prefill(job(1, 9)));
+    w.engine(a, FIRST_TOKEN);
+    let end = EngineInput::Sampled {
+        count: 0,
+        finish: Some(Finish::Stop),
+    };
+    check(&w.engine(a, end), &["tell 1#1: Finished Stop at 1"]);
+}
+
+/// A prompt's chunks and an answer's tokens are waited for by limits of their own.
+#[test]
+fn progress_gives_a_prompt_a_prompts_time() {
+    let mut spec = spec(true);
+    spec.limits.prefill_no_progress = Span::from_millis(3_000);
+    spec.limits.stall = Span::from_millis(2_000);
+    let mut w = Worker {
+        host: Host::new(spec),
+        now: at(1_000),
+    };
+    let a = attempt(1, 1);
+    w.owner(a, FromOwner::Reserve(job(1, 9)));
+    w.owner(a, FromOwner::Prefill(job(1, 9)));
+    let deadline = |w: &Worker| w.host.stay(a).unwrap().deadline;
+    assert_eq!(deadline(&w), at(4_000));
+    w.now = at(2_000);
+    w.engine(a, EngineInput::Computed { positions: 4 });
+    assert_eq!(deadline(&w), at(5_000));
+    w.engine(a, FIRST_TOKEN);
+    assert_eq!(deadline(&w), at(4_000));
 }

@@ -20,6 +20,7 @@ mod room_kit;
 mod room_life;
 mod room_prop;
 mod room_table;
+mod shown;
 mod together;
 mod watch;
 mod world;

@@ -12,6 +12,7 @@ fn table() -> WatchTable<u32> {
 fn a_deadline_asks_and_silence_kills() {
     let mut table = table();
     table.arm(1, ms(10));
+    assert!(!table.is_empty());
     assert_eq!(table.poll_alarm(ms(9)), None);
     assert_eq!(table.poll_alarm(ms(12)), Some(Alarm::Ask(1)));
     // The grace counts from the question, though it came late.

@@ -4,11 +4,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::Part;
+use super::{Part, recorded};
 use crate::Stamp;
 use crate::claim::Claim;
 use crate::files::Error;
 use crate::text::{count, len, ms, paragraph, table};
+
+/// What `faults` writes of some rows or cells alone.
+const PART: &str = "faults-part.json";
 
 /// What `faults` writes.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,6 +26,9 @@ pub(crate) struct Matrix {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Cell {
+    /// For one that was recorded again after the whole: when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recorded: Option<Stamp>,
     id: String,
     what: String,
     setup: String,
@@ -50,6 +56,23 @@ impl Matrix {
     fn verdicts(&self, is: impl Fn(&str) -> bool) -> usize {
         self.cells.iter().filter(|cell| is(&cell.verdict)).count()
     }
+
+    /// Cells that were recorded again later, in no fewer rounds and by the same build, take the place of their like.
+    fn with(mut self, part: Self) -> Self {
+        let date = |matrix: &Self| matrix.recorded.as_ref().map(|stamp| stamp.date.clone());
+        if date(&part) <= date(&self) || part.rounds < self.rounds || part.build != self.build {
+            return self;
+        }
+        for again in part.cells {
+            if let Some(cell) = self.cells.iter_mut().find(|cell| cell.id == again.id) {
+                *cell = Cell {
+                    recorded: part.recorded.clone(),
+                    ..again
+                };
+            }
+        }
+        self
+    }
 }
 
 impl Part for Matrix {
@@ -58,8 +81,20 @@ impl Part for Matrix {
     const KEPT: &'static str = "faults.json";
     const ASKED: &'static str = "every cell within its bounds, more than once";
 
+    fn recorded(target: &Path) -> Result<Option<Self>, Error> {
+        let whole = recorded::<Self>(&target.join(Self::KEPT))?;
+        let part = recorded::<Self>(&target.join(PART))?;
+        Ok(match (whole, part) {
+            (Some(whole), Some(part)) => Some(whole.with(part)),
+            (whole, _) => whole,
+        })
+    }
+
     fn stamps(&self) -> Vec<Option<&Stamp>> {
-        vec![self.recorded.as_ref()]
+        let mut stamps = vec![self.recorded.as_ref()];
+        let again = self.cells.iter().filter(|cell| cell.recorded.is_some());
+        stamps.extend(again.map(|cell| cell.recorded.as_ref()));
+        stamps
     }
 
     fn claims(&self) -> Vec<Claim> {
@@ -132,7 +167,7 @@ impl Part for Matrix {
 
 #[cfg(test)]
 mod tests {
-    use super::Matrix;
+    use super::{Matrix, Part};
     use crate::parts::shown;
 
     fn cell(verdict: &str, broken: &str) -> String {
@@ -167,6 +202,30 @@ mod tests {
             ],
         );
         check(1, &[cell("ok", "null")], &["1 of 1 are, in 1 rounds: false"]);
+    }
+
+    #[test]
+    fn a_cell_that_was_recorded_again() {
+        let matrix = |date: &str, rounds: u32, verdict: &str| -> Matrix {
+            let stamp =
+                format!(r#"{{"commit": "c", "changed": false, "date": "{date}", "cores": 2, "cpu": "x"}}"#);
+            let cell = cell(verdict, "null");
+            let kept = format!(
+                r#"{{"recorded": {stamp}, "rounds": {rounds}, "allowance_ms": 1000, "build": "release", "cells": [{cell}], "not_here": []}}"#
+            );
+            serde_json::from_str(&kept).unwrap()
+        };
+        let whole = || matrix("2026-01-02", 2, "broken");
+        let check = |part: Matrix, verdict: &str, stamps: usize| {
+            let matrix = whole().with(part);
+            assert_eq!(
+                (matrix.cells[0].verdict.as_str(), matrix.stamps().len()),
+                (verdict, stamps)
+            );
+        };
+        check(matrix("2026-01-03", 2, "ok"), "ok", 2);
+        check(matrix("2026-01-03", 1, "ok"), "broken", 1);
+        check(matrix("2026-01-01", 2, "ok"), "broken", 1);
     }
 
     #[test]

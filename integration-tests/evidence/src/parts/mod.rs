@@ -38,10 +38,7 @@ pub(crate) trait Part: Serialize + DeserializeOwned {
 
     /// What was recorded below the target folder, if anything was.
     fn recorded(target: &Path) -> Result<Option<Self>, Error> {
-        let path = target.join(Self::KEPT);
-        let Some(text) = read(&path)? else { return Ok(None) };
-        let part = serde_json::from_str(&text).map_err(|error| Error::new(&path, &error))?;
-        Ok(Some(part))
+        recorded(&target.join(Self::KEPT))
     }
 
     /// Where it comes from; nothing for what does not say so.
@@ -52,6 +49,13 @@ pub(crate) trait Part: Serialize + DeserializeOwned {
 
     /// Its tables. In `folder` is what people say about it, if they have to.
     fn section(&self, out: &mut String, folder: &Path) -> Result<(), Error>;
+}
+
+/// What was recorded in a file, if it is there.
+fn recorded<P: Part>(path: &Path) -> Result<Option<P>, Error> {
+    let Some(text) = read(path)? else { return Ok(None) };
+    let part = serde_json::from_str(&text).map_err(|error| Error::new(path, &error))?;
+    Ok(Some(part))
 }
 
 /// Keeps what was recorded of every part.

@@ -52,10 +52,12 @@ pub(super) fn only_newer(evidence: &Evidence) -> Vec<String> {
 
 /// No attempt fails for a reason that cannot be (INV-10).
 pub(super) fn possible_failures(evidence: &Evidence) -> Vec<String> {
+    // What comes before its worker is known to have the KV counts as lost, too.
     let tokens_are_lost = evidence.plan.episodes.iter().any(|episode| {
         matches!(
             episode.fault,
             Fault::Frames(_, wire::Kind::Tokens, mesh::Fault::Drop | mesh::Fault::Delay(_))
+                | Fault::Frames(_, wire::Kind::Pulled, mesh::Fault::Delay(_))
         )
     });
     let impossible = |error: &str| match error {

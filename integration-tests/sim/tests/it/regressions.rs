@@ -6,7 +6,7 @@ use sim::{Spans, run};
 
 /// Each with what was wrong. A seed means something only as long as simulations are drawn from it as they were; what it found has a
 /// test of its own where it was mended.
-const SEEDS: [(u64, u64, &str); 3] = [
+const SEEDS: [(u64, u64, &str); 4] = [
     (735, 10, "a read was open at the last look"),
     (
         276,
@@ -14,6 +14,11 @@ const SEEDS: [(u64, u64, &str); 3] = [
         "after all had stood still, a client gave up before the owner could say that its time was over",
     ),
     (9_340, 10, "the same, while the room drained"),
+    (
+        6_044,
+        10,
+        "a copy of a refused Reserve came late, and digests still listed it",
+    ),
 ];
 
 #[test]

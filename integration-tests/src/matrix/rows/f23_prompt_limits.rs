@@ -6,18 +6,31 @@ use crate::cluster::MODEL;
 use crate::http::post;
 use crate::matrix::cell::{Bound, Cell, Measured};
 use crate::matrix::ctx::Ctx;
-use crate::matrix::setup::TWO;
-use crate::matrix::worlds::PATIENT;
+use crate::matrix::setup::{Setup, TWO, apart};
 
 /// The model's context; a prompt must leave room for one token.
 const CONTEXT: usize = 8_192;
+
+/// Whoever computes a whole context has all cores for it, and chunks as by default.
+static LONG: Setup = Setup {
+    name: "1 prefill, 1 decode, all cores, tcp",
+    start: || {
+        let sets = [
+            "ucx.tls=tcp",
+            "worker.threads=0",
+            "limits.prefill_stall_ms=20000",
+            "limits.request_ms=280000",
+        ];
+        Box::pin(async move { apart(1, 1, &sets).await })
+    },
+};
 
 pub(super) const CELLS: &[Cell] = &[
     Cell {
         id: "F23.longest",
         what: "prompts of limit - 1 and limit tokens are served",
-        setup: &PATIENT,
-        // What the model takes to compute two of them.
+        setup: &LONG,
+        // What the model takes to compute one of them: the other begins with it.
         bound: Bound::ms(200_000, 200_000),
         run: |ctx| Box::pin(longest(ctx)),
     },
@@ -30,15 +43,17 @@ pub(super) const CELLS: &[Cell] = &[
     },
 ];
 
-/// A prompt of so many tokens, unlike any other from its first token on.
-fn prompt(ctx: &mut Ctx, tokens: usize) -> Value {
+/// Tokens of a prompt that is unlike any other from its first token on.
+fn tokens(ctx: &mut Ctx) -> impl Iterator<Item = usize> + Clone + use<> {
     let beginning = ctx
         .fresh()
         .bytes()
         .fold(7usize, |hash, byte| hash * 31 % 9_973 + usize::from(byte));
-    let list: Vec<usize> = (0..tokens)
-        .map(|i| 1_000 + (beginning + i * 13) % 9_973)
-        .collect();
+    (0..).map(move |i| 1_000 + (beginning + i * 13) % 9_973)
+}
+
+fn prompt(of: impl Iterator<Item = usize>, tokens: usize) -> Value {
+    let list: Vec<usize> = of.take(tokens).collect();
     json!({ "model": MODEL, "prompt": list, "max_tokens": 4, "temperature": 0, "ignore_eos": true })
 }
 
@@ -53,16 +68,15 @@ async fn ask(ctx: &Ctx, request: &Value) -> (u16, Value) {
 
 async fn longest(ctx: &mut Ctx) -> Measured {
     ctx.injected();
-    let mut made = Vec::new();
+    let text = tokens(ctx);
     for tokens in [CONTEXT - 2, CONTEXT - 1] {
-        let request = prompt(ctx, tokens);
+        let request = prompt(text.clone(), tokens);
         let (status, body) = ask(ctx, &request).await;
         assert_eq!(status, 200, "{body}");
         let usage = &body["usage"];
         assert_eq!(usage["prompt_tokens"], tokens);
         // As many as the context has room for.
         assert_eq!(usage["completion_tokens"], CONTEXT - tokens, "{body}");
-        made.push(usage["completion_tokens"].clone());
     }
     let client = ctx.since();
     let back = ctx.back(ctx.workers).await;
@@ -71,7 +85,7 @@ async fn longest(ctx: &mut Ctx) -> Measured {
 
 async fn too_long(ctx: &mut Ctx) -> Measured {
     let opened = ctx.metric("innkeeper_rooms_opened_total", "").await;
-    let by_tokens = prompt(ctx, CONTEXT);
+    let by_tokens = prompt(tokens(ctx), CONTEXT);
     let by_text = json!({ "model": MODEL, "prompt": "word ".repeat(600_000), "max_tokens": 4 });
     ctx.injected();
     for request in [by_tokens, by_text] {

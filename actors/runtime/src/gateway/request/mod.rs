@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use observe::{RoomEvent, RoomWhat};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use room::{AbortBy, AttemptError, Command, Generation, Inherited, Input, Outcome, Report, Room, RoomId};
+use room::{
+    AbortBy, AttemptError, Command, Credit, Generation, Inherited, Input, Outcome, Report, Room, RoomId,
+};
 
 use super::board::Recorded;
 use super::directory::{Inbox, Mail};
@@ -20,6 +22,7 @@ use super::job::Job;
 use super::placement::PlacementMessage;
 use super::shared::{RequestId, Shared};
 use crate::answer::AnswerSink;
+use crate::convert;
 pub(crate) use mandate::Mandate;
 #[cfg(feature = "faults")]
 pub(crate) use poison::Doom;
@@ -290,6 +293,11 @@ impl RequestState {
                 worker,
                 credit,
             } => {
+                // With the last of its credit a leg is proven returned. No digest lists it any more: a copy of its order that comes
+                // late opens a stay that nobody wants.
+                if credit == Credit::All {
+                    shared.fabric.proven(worker, convert::room_key(attempt));
+                }
                 shared.place(PlacementMessage::GiveBack {
                     attempt,
                     worker,
