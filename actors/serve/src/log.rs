@@ -21,7 +21,9 @@ pub(crate) fn init(log: &Log, telemetry: Option<&Telemetry>) -> Result<()> {
         )
     })?;
     // A line that cannot be written is lost: telling that on the same standard error would panic.
-    let lines = fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
+    let lines = fmt::layer()
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let lines = match log.format {
         LogFormat::Text => lines
             .with_ansi(std::io::stderr().is_terminal())

@@ -66,7 +66,10 @@ impl Config {
 
     fn check_tracing(&self) -> Result<(), Broken> {
         let tracing = &self.tracing;
-        for (key, url) in [("tracing.endpoint", &tracing.endpoint), ("tracing.ui", &tracing.ui)] {
+        for (key, url) in [
+            ("tracing.endpoint", &tracing.endpoint),
+            ("tracing.ui", &tracing.ui),
+        ] {
             if !url.is_empty() && !is_origin(url, key == "tracing.ui") {
                 let rule = match key {
                     "tracing.ui" => "http://HOST:PORT or https://HOST, or empty",
@@ -76,7 +79,11 @@ impl Config {
             }
         }
         if !(0.0..=1.0).contains(&tracing.sample) {
-            return Err(broken("tracing.sample", &tracing.sample, "from 0 to 1".to_owned()));
+            return Err(broken(
+                "tracing.sample",
+                &tracing.sample,
+                "from 0 to 1".to_owned(),
+            ));
         }
         Ok(())
     }

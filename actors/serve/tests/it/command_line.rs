@@ -39,13 +39,25 @@ fn mistakes_are_named_and_fail() {
     );
     check_mistake(&["gateway", "--set", "model.source=no/such.gguf"], "no/such.gguf");
     check_mistake(&["rooms", "--admin", "127.0.0.1:1"], "127.0.0.1:1");
-    check_mistake(&["explain", "7", "--admin", "127.0.0.1:1"], "give its address with --admin");
-    check_mistake(&["top", "--admin", "127.0.0.1:1"], "give its address with --admin");
+    check_mistake(
+        &["explain", "7", "--admin", "127.0.0.1:1"],
+        "give its address with --admin",
+    );
+    check_mistake(
+        &["top", "--admin", "127.0.0.1:1"],
+        "give its address with --admin",
+    );
     let output = innkeeper(&["rooms", "--phase", "sleeping"], &[]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("sleeping") && said.contains("queued, reserving"), "{said}");
+    assert!(
+        said.contains("sleeping") && said.contains("queued, reserving"),
+        "{said}"
+    );
     let output = innkeeper(&["rooms", "--older-than", "soon"], &[]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("500ms"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("500ms"),
+        "{output:?}"
+    );
     let output = innkeeper(&["worker", "--role", "cook"], &[]);
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("cook"));
 }
