@@ -308,6 +308,21 @@ impl Cluster {
         };
         self.until(&what, back).await.1
     }
+
+    /// Waits until rooms open = histories open = leases held, as the gateway's own metrics have it; what is forgotten stays as a difference.
+    pub async fn balanced(&self) {
+        let even = || async {
+            let metrics = self.metrics().await;
+            let differences = metrics.samples("innkeeper_conservation_difference");
+            assert!(
+                !differences.is_empty(),
+                "the gateway's metrics have no differences"
+            );
+            differences.iter().all(|(_, apart)| *apart == 0.0).then_some(())
+        };
+        self.until("rooms, histories and leases are as many as each other", even)
+            .await;
+    }
 }
 
 impl Drop for Cluster {

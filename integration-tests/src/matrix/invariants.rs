@@ -15,6 +15,7 @@ pub(super) async fn check(ctx: &mut Ctx) {
     ctx.cluster.ready(ctx.workers).await;
     // INV-02, INV-08, INV-11: asked of every worker through the gateway, which adds what it has promised itself.
     ctx.cluster.all_back(ctx.workers).await;
+    ctx.cluster.balanced().await;
     one_outcome_a_room(ctx).await;
     // It works, and as before: what a cell leaves in a cache changes no token.
     let probe = completion("The capital of France is", PROBE_TOKENS, 0.0, 0);

@@ -43,6 +43,7 @@ async fn storm(cluster: &Cluster) {
         "after the last of them, all is back in {:?}",
         cluster.all_back(WORKERS).await
     );
+    cluster.balanced().await;
     let metrics = cluster.metrics().await;
     let outcomes = metrics.samples("innkeeper_outcomes_total");
     println!("outcomes: {outcomes:?}");

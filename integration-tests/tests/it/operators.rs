@@ -45,6 +45,36 @@ async fn event(admin: SocketAddr, parts: &[&str]) -> String {
     }
 }
 
+/// Those who watch hear of a stuck room; lists can be narrowed to it.
+async fn is_seen(admin: SocketAddr, room: &str) {
+    event(
+        admin,
+        &[
+            "event: overview",
+            "event: rooms",
+            room,
+            "prefill-0 to compute the prompt",
+        ],
+    )
+    .await;
+    let listed = |query: &'static str| async move {
+        told(admin, &format!("/rooms?{query}"))
+            .await
+            .as_array()
+            .map(Vec::len)
+    };
+    assert_eq!(
+        listed("phase=prefilling&worker=prefill-0&older_than_ms=1000").await,
+        Some(1)
+    );
+    assert_eq!(listed("phase=decoding").await, Some(0));
+    assert_eq!(listed("worker=prefill-1").await, Some(0));
+    let glance = told(admin, "/overview").await;
+    assert_eq!(glance["phases"][2]["oldest"], room);
+    assert_eq!(glance["workers"].as_array().map(Vec::len), Some(2));
+    assert_eq!(told(admin, "/links").await.as_array().map(Vec::len), Some(2));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stuck_prompt_is_explained_and_can_be_ended() {
     let cluster = Cluster::apart(1, 1, &["limits.prefill_stall_ms=60000"]).await;
@@ -99,33 +129,7 @@ async fn a_stuck_prompt_is_explained_and_can_be_ended() {
         .until("it is said that the worker is alive and does nothing", reason)
         .await;
 
-    // Those who watch hear of it; lists can be narrowed to it.
-    event(
-        admin,
-        &[
-            "event: overview",
-            "event: rooms",
-            &room.room,
-            "prefill-0 to compute the prompt",
-        ],
-    )
-    .await;
-    let listed = |query: &'static str| async move {
-        told(admin, &format!("/rooms?{query}"))
-            .await
-            .as_array()
-            .map(Vec::len)
-    };
-    assert_eq!(
-        listed("phase=prefilling&worker=prefill-0&older_than_ms=1000").await,
-        Some(1)
-    );
-    assert_eq!(listed("phase=decoding").await, Some(0));
-    assert_eq!(listed("worker=prefill-1").await, Some(0));
-    let glance = told(admin, "/overview").await;
-    assert_eq!(glance["phases"][2]["oldest"], room.room.as_str());
-    assert_eq!(glance["workers"].as_array().map(Vec::len), Some(2));
-    assert_eq!(told(admin, "/links").await.as_array().map(Vec::len), Some(2));
+    is_seen(admin, &room.room).await;
 
     let ended = post(admin, &format!("/rooms/{}/abort", room.room), &Value::Null)
         .await

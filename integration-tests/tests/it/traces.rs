@@ -184,7 +184,7 @@ async fn traces_of_a_migrated_stream() {
         panic!("{attempts:#?}")
     };
     let second = attempts.iter().find(|span| span.id != first.id).unwrap();
-    assert_eq!(second.links, [first.id.clone()]);
+    assert_eq!(second.links, std::slice::from_ref(&first.id));
     let owners = trace.nodes("request");
     assert!(
         owners.len() == 1 && owners.iter().all(|name| name.starts_with("Str(gateway-")),

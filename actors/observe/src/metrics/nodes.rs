@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Unit;
-use room::{HostCounters, NodeId};
+use room::{HostCounters, NodeId, Span};
 
 use super::families::{
     Counts, Levels, Reason, Shelf, Spread, Worker, WorkerEnd as EndLabels, WorkerReason, plain_short, powers,
@@ -128,14 +128,7 @@ impl Nodes {
                 self.refused.get_or_create(&Reason { reason }).inc();
             }
             NodeWhat::WorkerLinked { worker, name, .. } => {
-                let worker = names.meet(*worker, name);
-                // A series that is there from the start shows its first increase.
-                for end in [LinkEnd::InOrder, LinkEnd::Fence, LinkEnd::Loss] {
-                    let labels = ended(&worker, end);
-                    let _ = self.links_ended.get_or_create(&labels);
-                }
-                rooms.begins(&worker);
-                self.links.get_or_create(&Worker { worker }).inc();
+                self.worker_linked(names.meet(*worker, name), rooms);
             }
             NodeWhat::WorkerRefused { .. } => {
                 self.not_fitting.inc();
@@ -166,14 +159,7 @@ impl Nodes {
                 batch,
                 tokens,
                 lasted,
-            } => {
-                let labels = Worker {
-                    worker: names.of(*worker),
-                };
-                self.batch.get_or_create(&labels).observe((*batch).into());
-                self.step_tokens.get_or_create(&labels).observe((*tokens).into());
-                self.step.get_or_create(&labels).observe(seconds(*lasted));
-            }
+            } => self.stepped(names.of(*worker), *batch, *tokens, *lasted),
             NodeWhat::Counted {
                 worker,
                 name,
@@ -204,6 +190,23 @@ impl Nodes {
             | NodeWhat::Draining { .. }
             | NodeWhat::NodeEnds { .. } => {}
         }
+    }
+
+    fn worker_linked(&self, worker: Text, rooms: &Rooms) {
+        // A series that is there from the start shows its first increase.
+        for end in [LinkEnd::InOrder, LinkEnd::Fence, LinkEnd::Loss] {
+            let labels = ended(&worker, end);
+            let _ = self.links_ended.get_or_create(&labels);
+        }
+        rooms.begins(&worker);
+        self.links.get_or_create(&Worker { worker }).inc();
+    }
+
+    fn stepped(&self, worker: Text, batch: u32, tokens: u32, lasted: Span) {
+        let labels = Worker { worker };
+        self.batch.get_or_create(&labels).observe(batch.into());
+        self.step_tokens.get_or_create(&labels).observe(tokens.into());
+        self.step.get_or_create(&labels).observe(seconds(lasted));
     }
 
     /// A worker is started: series that are there from the start show their first increase.

@@ -1,4 +1,5 @@
 //! What is said about what happens.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod explain;
 mod history;

@@ -333,21 +333,16 @@ fn the_counts_of_hosts_are_increases_of_workers_whatever_their_incarnation() {
     );
 }
 
-#[test]
-fn steps_and_stays_are_told_by_worker() {
+/// A worker that made a step, has a gateway, and told of a stay.
+fn busy_worker() -> Metrics {
     let metrics = Metrics::new(None);
     let name = || "prefill-0".into();
-    node(
-        &metrics,
-        NodeWhat::WorkerStarted {
-            name: name(),
-            worker: PREFILL,
-        },
-    );
+    let (worker, gateway) = (PREFILL, GATEWAY);
+    node(&metrics, NodeWhat::WorkerStarted { name: name(), worker });
     node(
         &metrics,
         NodeWhat::Step {
-            worker: PREFILL,
+            worker,
             batch: 3,
             tokens: 40,
             lasted: Span::from_millis(20),
@@ -357,7 +352,7 @@ fn steps_and_stays_are_told_by_worker() {
         &metrics,
         NodeWhat::GatewayLinked {
             name: name(),
-            gateway: GATEWAY,
+            gateway,
             gateways: 1,
         },
     );
@@ -379,59 +374,61 @@ fn steps_and_stays_are_told_by_worker() {
             gap: None,
         });
     }
-    let stays = vec![(StayPhase::Decoding, Span::from_millis(2_000))];
-    let levels = NodeLevels {
+    metrics
+}
+
+/// What that worker's node sees at the moment of the question.
+fn busy_levels() -> NodeLevels {
+    NodeLevels {
         workers: vec![WorkerLevels {
             name: "prefill-0".to_owned(),
             mailbox: 3,
-            stays,
+            stays: vec![(StayPhase::Decoding, Span::from_millis(2_000))],
             pool: Some(worker(0, 0).pool),
         }],
         ..NodeLevels::default()
-    };
-    let text = plain(&metrics, &levels);
-    let of = r#"{worker="prefill-0"}"#;
-    check(&text, &format!("innkeeper_worker_batch_sequences_sum{of} 3.0"));
-    check(&text, &format!("innkeeper_worker_step_tokens_sum{of} 40.0"));
-    check(&text, &format!("innkeeper_worker_step_seconds_sum{of} 0.02"));
-    check(&text, &format!("innkeeper_worker_gateways{of} 1"));
-    check(&text, &format!("innkeeper_worker_prompt_tokens_total{of} 10"));
-    check(
-        &text,
-        &format!("innkeeper_worker_prompt_cached_tokens_total{of} 4"),
-    );
-    check(&text, &format!("innkeeper_worker_mailbox_messages{of} 3"));
-    check(
-        &text,
-        r#"innkeeper_worker_kv_read_bytes_total{worker="prefill-0",transport="ucx-tcp"} 100"#,
-    );
-    check(
-        &text,
-        r#"innkeeper_worker_stays{worker="prefill-0",phase="decoding"} 1"#,
-    );
-    check(
-        &text,
-        r#"innkeeper_worker_stay_oldest_seconds{worker="prefill-0",phase="decoding"} 2.0"#,
-    );
-    check(
-        &text,
-        r#"innkeeper_worker_kv_blocks{worker="prefill-0",state="quarantined"} 1"#,
-    );
-    let end = LinkEnd::Loss;
-    let (gateway, why) = (GATEWAY, "silent".into());
+    }
+}
+
+#[test]
+fn steps_and_stays_are_told_by_worker() {
+    let text = plain(&busy_worker(), &busy_levels());
+    for (family, labels, value) in [
+        ("batch_sequences_sum", "", "3.0"),
+        ("step_tokens_sum", "", "40.0"),
+        ("step_seconds_sum", "", "0.02"),
+        ("gateways", "", "1"),
+        ("prompt_tokens_total", "", "10"),
+        ("prompt_cached_tokens_total", "", "4"),
+        ("mailbox_messages", "", "3"),
+        ("kv_read_bytes_total", r#",transport="ucx-tcp""#, "100"),
+        ("stays", r#",phase="decoding""#, "1"),
+        ("stay_oldest_seconds", r#",phase="decoding""#, "2.0"),
+        ("kv_blocks", r#",state="quarantined""#, "1"),
+    ] {
+        check(
+            &text,
+            &format!(r#"innkeeper_worker_{family}{{worker="prefill-0"{labels}}} {value}"#),
+        );
+    }
+}
+
+#[test]
+fn a_worker_that_lost_its_gateway_has_none() {
+    let metrics = busy_worker();
     node(
         &metrics,
         NodeWhat::GatewayUnlinked {
-            name: name(),
-            gateway,
+            name: "prefill-0".into(),
+            gateway: GATEWAY,
             gateways: 0,
-            end,
-            why,
+            end: LinkEnd::Loss,
+            why: "silent".into(),
         },
     );
     check(
-        &plain(&metrics, &levels),
-        &format!("innkeeper_worker_gateways{of} 0"),
+        &plain(&metrics, &busy_levels()),
+        r#"innkeeper_worker_gateways{worker="prefill-0"} 0"#,
     );
 }
 

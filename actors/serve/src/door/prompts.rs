@@ -107,7 +107,7 @@ fn encode(model: &Model, name: &str, prompt: &Prompt) -> Result<Encoded, SubmitE
     let mut render = Duration::ZERO;
     let tokens = match prompt {
         Prompt::Chat(messages) => {
-            let failed = |error| chat_failed(name, error);
+            let failed = |error| chat_failed(name, &error);
             let rendered = model.render_chat(&conversation(messages)).map_err(failed)?;
             render = began.elapsed();
             model.encode_rendered(&rendered).map_err(failed)?
@@ -155,7 +155,7 @@ fn conversation(messages: &[Message]) -> Vec<ChatMessage> {
     messages.iter().map(message).collect()
 }
 
-fn chat_failed(name: &str, error: ChatError) -> SubmitError {
+fn chat_failed(name: &str, error: &ChatError) -> SubmitError {
     match error {
         ChatError::NoTemplate => invalid(
             "messages",
