@@ -61,7 +61,7 @@ mod transfer;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::id::{Attempt, Generation, RoomId};
+use crate::id::{Attempt, Generation};
 use crate::ledger::{Ledger, Occupancy};
 use crate::time::{Span, Time};
 
@@ -256,12 +256,15 @@ impl Host {
         self.transitions.push_back(transition);
     }
 
-    /// The attempts of one room that are here, oldest generation first.
-    fn of_room(&self, room: RoomId) -> Vec<Attempt> {
-        let all = [Generation(0), Generation(u32::MAX)].map(|generation| Attempt { room, generation });
+    /// The attempts of the room's older generations that are here, oldest first.
+    fn older_than(&self, attempt: Attempt) -> Vec<Attempt> {
+        let first = Attempt {
+            generation: Generation(0),
+            ..attempt
+        };
         self.stays
-            .range(all[0]..=all[1])
-            .map(|(attempt, _)| *attempt)
+            .range(first..attempt)
+            .map(|(older, _)| *older)
             .collect()
     }
 }

@@ -43,12 +43,12 @@ impl Host {
 
     /// The owner has given up the older generations of a room whose next one it opens.
     fn supersede(&mut self, now: Time, attempt: Attempt) {
-        for older in self.of_room(attempt.room) {
+        for older in self.older_than(attempt) {
             let open = self
                 .stays
                 .get(&older)
                 .is_some_and(|stay| stay.kind() != StayPhase::Closing);
-            if open && older.generation < attempt.generation {
+            if open {
                 self.counters.superseded += 1;
                 self.leave(now, older, false, StayCause::Superseded);
             }

@@ -1,6 +1,6 @@
 //! Blocks and slots: who is refused, who grows, who gives way.
 
-use room::{EngineInput, FromOwner, HostInput};
+use room::{EngineInput, FromOwner, HostInput, Job};
 
 use crate::host_kit::{FIRST_TOKEN, Worker, attempt, check, job};
 
@@ -39,6 +39,24 @@ fn refusals_name_their_reason() {
         &w.owner(attempt(7, 1), FromOwner::Reserve(job(13, 3))),
         &["tell 7#1: Refused Draining"],
     );
+}
+
+#[test]
+fn a_prompt_fits_into_the_whole_sequence() {
+    let of = |max_positions| Job {
+        max_positions,
+        ..job(7, 8)
+    };
+    for (max_positions, answer) in [
+        (7, "tell 1#1: Refused OutOfOrder"),
+        (8, "tell 1#1: Reserved, 0 cached"),
+    ] {
+        let mut w = Worker::new(false);
+        check(
+            &w.owner(attempt(1, 1), FromOwner::Reserve(of(max_positions))),
+            &[answer],
+        );
+    }
 }
 
 #[test]
@@ -87,6 +105,37 @@ fn no_more_give_way_than_have_to() {
     check(
         &w.engine(attempt(3, 1), EngineInput::Stopped),
         &["grow 1#1 by [8, 9, 10, 11]"],
+    );
+}
+
+/// Whoever came last has the least to lose, whatever its name.
+#[test]
+fn youth_is_a_matter_of_arrival() {
+    let mut w = Worker::new(true);
+    for seq in [3, 2, 1] {
+        w.owner(attempt(seq, 1), FromOwner::Reserve(job(u128::from(seq), 12)));
+        w.owner(attempt(seq, 1), FromOwner::Prefill(job(u128::from(seq), 12)));
+    }
+    check(
+        &w.engine(attempt(2, 1), EngineInput::NeedBlocks { n: 1 }),
+        &["tell 1#1: Failed Evicted", "stop engine 1#1"],
+    );
+}
+
+/// A read may take long to end: its blocks are not on their way.
+#[test]
+fn nobody_waits_for_what_a_transfer_holds() {
+    let mut w = Worker::new(true);
+    for seq in 1..=3 {
+        w.owner(attempt(seq, 1), FromOwner::Reserve(job(u128::from(seq), 12)));
+    }
+    w.owner(attempt(1, 1), FromOwner::Prefill(job(1, 12)));
+    w.owner(attempt(2, 1), FromOwner::Pull { sampled: 1 });
+    w.owner(attempt(2, 1), FromOwner::Close);
+    assert_eq!(w.blocks(), "0/8/0/4");
+    check(
+        &w.engine(attempt(1, 1), EngineInput::NeedBlocks { n: 1 }),
+        &["tell 3#1: Failed Evicted", "grow 1#1 by [8]"],
     );
 }
 

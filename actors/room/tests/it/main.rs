@@ -9,6 +9,7 @@ mod host_growth;
 mod host_kit;
 mod host_life;
 mod host_prop;
+mod host_share;
 mod host_table;
 mod host_world;
 mod ledger_ops;

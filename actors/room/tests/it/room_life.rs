@@ -2,7 +2,7 @@
 
 use room::{
     AttemptError, Command, Failure, Finish, Generation, Happening, Input, Limits, Order, Outcome, PhaseKind,
-    Refusal, Report, Room, Span, WaitsFor,
+    Refusal, Report, Room, RoomSpec, Span, WaitsFor,
 };
 
 use crate::room_kit::{
@@ -179,6 +179,14 @@ fn whole_but_for_the_word_that_it_is() {
 }
 
 #[test]
+fn an_answer_of_nothing_is_not_whole() {
+    let spec = RoomSpec { max_new: 0, ..SPEC };
+    let mut room = Room::new(ROOM, spec, &Limits::default(), ms(0));
+    room.handle_timeout(SPEC.deadline);
+    assert_eq!(room.outcome(), Some(Outcome::Expired(PhaseKind::Queued)));
+}
+
+#[test]
 fn what_fails_after_the_deadline_has_expired() {
     let mut room = room_in(PhaseKind::Decoding, PAIR);
     let failed = Report::Failed(AttemptError::EngineFailed);
@@ -242,15 +250,43 @@ fn a_grant_that_is_refused_does_not_stop_the_clock_of_the_queue() {
     assert_eq!(answered, ms(10_000), "the queue's deadline");
 }
 
+/// A grant that came to nothing by a fault was one: the clock starts anew.
 #[test]
-fn a_wait_for_credit_after_a_fault_names_the_fault() {
-    let mut room = room_in(PhaseKind::Prefilling, PAIR);
-    let failed = Report::Failed(AttemptError::EngineFailed);
-    tell(&mut room, ms(5_000), PREFILL, failed);
-    let said = idle(&mut room, ms(15_000));
-    let failure = Failure::Attempts(AttemptError::EngineFailed);
-    let answer = Command::Answer(Outcome::Failed(failure));
-    assert!(said.contains(&(ms(15_000), answer)), "its own wait: {said:?}");
+fn a_wait_for_credit_after_a_fault_is_its_own_and_names_the_fault() {
+    for (phase, worker) in [(PhaseKind::Reserving, DECODE), (PhaseKind::Prefilling, PREFILL)] {
+        let mut room = room_in(phase, PAIR);
+        let failed = Report::Failed(AttemptError::EngineFailed);
+        tell(&mut room, ms(5_000), worker, failed);
+        let said = idle(&mut room, ms(15_000));
+        let failure = Failure::Attempts(AttemptError::EngineFailed);
+        let answer = Command::Answer(Outcome::Failed(failure));
+        assert!(said.contains(&(ms(15_000), answer)), "{phase}: {said:?}");
+    }
+}
+
+#[test]
+fn the_desk_is_told_whether_the_answer_has_begun() {
+    let begun = |room: &mut Room| {
+        commands(room).into_iter().find_map(|command| match command {
+            Command::Enqueue(bid) => Some(bid.begun),
+            _ => None,
+        })
+    };
+    let mut room = new_room();
+    assert_eq!(begun(&mut room), Some(false));
+    for (phase, worker, has_begun) in [
+        (PhaseKind::Prefilling, PREFILL, false),
+        (PhaseKind::Decoding, DECODE, true),
+    ] {
+        advance(&mut room, phase, PAIR, ms(1));
+        tell(
+            &mut room,
+            ms(1),
+            worker,
+            Report::Failed(AttemptError::EngineFailed),
+        );
+        assert_eq!(begun(&mut room), Some(has_begun), "{phase}");
+    }
 }
 
 #[test]

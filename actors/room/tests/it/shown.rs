@@ -1,11 +1,13 @@
-//! What people and placement are shown: names, the workers of a desk, what a host has to do, and until when it waits.
+//! What people and placement are shown: names, the workers of a desk, since when a room waits, what a host has to do, and until when.
 
 use room::{
-    Attempt, EngineInput, FromOwner, Generation, HostCounters, HostInput, NodeId, Role, RoomId, TransferInput,
+    Attempt, EngineInput, FromOwner, Generation, HostCounters, HostInput, Input, NodeId, Report, Role,
+    RoomId, TransferInput,
 };
 
 use crate::desk_kit::{D1, P1, bid, desk, route_of};
 use crate::host_kit::{FIRST_TOKEN, GATEWAY, Worker, at, attempt, job};
+use crate::room_kit::{PAIR, STRANGER, ms, new_room, tell};
 
 #[test]
 fn names_are_as_people_type_them() {
@@ -41,6 +43,17 @@ fn a_desk_shows_what_it_has_promised() {
         .collect();
     // Decode has the block for the next token, too.
     assert_eq!(shown, [(P1, Role::Prefill, 1, 2, 1), (D1, Role::Decode, 1, 3, 0)]);
+}
+
+#[test]
+fn a_room_shows_since_when_it_is_where_it_is() {
+    let mut room = new_room();
+    let (generation, route) = (room.generation(), PAIR);
+    room.handle_input(ms(5), Input::Admitted { generation, route });
+    assert_eq!(room.in_phase_since(), ms(5));
+    // An input that changes no phase changes nothing here.
+    tell(&mut room, ms(7), STRANGER, Report::Closed);
+    assert_eq!(room.in_phase_since(), ms(5));
 }
 
 #[test]
