@@ -16,6 +16,18 @@ const ALLOWED: &[(&str, &str)] = &[
         "actors/serve/src/compose/mod.rs",
         "the incarnation's number: greater at a later start; links judge it, no deadline does",
     ),
+    (
+        "actors/serve/src/admin/find.rs",
+        "when a deadline is due, for people to read",
+    ),
+    (
+        "actors/serve/src/telemetry/convert.rs",
+        "the times of spans, and how far the clock was set since",
+    ),
+    (
+        "actors/serve/src/telemetry/tests.rs",
+        "that those times are the world's",
+    ),
     ("transport/api/src/ids.rs", "`created` of an answer, and its id"),
 ];
 
