@@ -62,10 +62,10 @@ mutants *CRATES:
 evidence:
     cargo run --release -p innkeeper-evidence -- make {{target}}
 
-# What the CPU device and a KV move between two processes can do, in numbers.
-bench:
-    cargo run --release -p innkeeper-cpu --example throughput
-    cargo run --release -p innkeeper-kv-ucx --example kv_bench
+# Measures one thing, side by side in one run: `tracing` (what traces cost a cluster), `cpu` (the CPU device), `kv` (a KV move between two
+# processes).
+bench NAME *ARGS:
+    bash integration-tests/bench/run {{NAME}} {{ARGS}}
 
 # The live page in a real browser, with ten thousand rooms that are made up and with a real cluster. Needs node and npm; pictures go to PICTURES.
 page PICTURES="":

@@ -57,12 +57,21 @@ pub struct SpanSeen {
 }
 
 impl Collector {
-    /// Starts one, fetched on first use.
+    /// Starts one, fetched on first use, that writes down all that it is sent.
     ///
     /// # Panics
     /// If it cannot be had.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with(&["--debug-log", "traces", "--debug-log-verbosity", "detailed"])
+    }
+
+    /// Starts one that takes traces and drops them.
+    pub(crate) fn start_silent() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(more: &[&str]) -> Self {
         let program = program();
         let folder = TempDir::with_prefix("innkeeper-collector").expect("a folder");
         let (grpc, http) = (free(), free());
@@ -75,14 +84,14 @@ impl Collector {
             &http.to_string(),
             "--exporter",
             "blackhole",
-            "--debug-log",
-            "traces",
-            "--debug-log-verbosity",
-            "detailed",
             "--pid-file",
             &pid_file,
         ];
-        let arguments = arguments.map(str::to_owned);
+        let arguments: Vec<String> = arguments
+            .iter()
+            .chain(more)
+            .map(|&word| word.to_owned())
+            .collect();
         let process = Process::start(&program, "rotel", &arguments, folder.path());
         Self {
             process,

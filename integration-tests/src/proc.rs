@@ -38,6 +38,25 @@ pub(crate) fn ticks(pid: u32) -> u64 {
     used.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
+/// Processor time that it and its children have used so far, in hundredths of a second.
+///
+/// # Panics
+/// If one has ended.
+#[must_use]
+pub(crate) fn ticks_of_family(pid: u32) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process that runs");
+    let children = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let children: Vec<u32> = children
+        .flat_map(|line| {
+            let ids = line.split_whitespace().filter_map(|id| id.parse().ok());
+            ids.collect::<Vec<u32>>()
+        })
+        .collect();
+    ticks(pid) + children.into_iter().map(ticks_of_family).sum::<u64>()
+}
+
 /// The TCP ports that it listens at, whatever for.
 ///
 /// # Panics

@@ -2,7 +2,7 @@
 
 use room::{
     AbortBy, Attempt, AttemptError, Command, Failure, Finish, Generation, Happening, Inherited, Input,
-    Limits, NodeId, Order, Outcome, PhaseKind, Report, Room, Span,
+    Limits, NodeId, Order, Outcome, PhaseKind, Proof, Refusal, Report, Room, Span,
 };
 
 use crate::room_kit::{
@@ -225,6 +225,37 @@ fn a_worker_that_is_lost_before_it_was_asked_leaves_no_leg() {
     assert_eq!(room.generation(), Generation(2));
     let legs: Vec<NodeId> = room.legs().iter().map(|leg| leg.worker).collect();
     assert_eq!(legs, [DECODE], "only decode was asked");
-    let returned = |what| matches!(what, Happening::LegReturned { .. });
-    assert!(!std::iter::from_fn(|| room.poll_event()).any(|event| returned(event.what)));
+    assert_eq!(returns(&mut room), []);
+}
+
+#[test]
+fn it_is_told_how_a_return_is_known() {
+    let (reserving, decoding) = (PhaseKind::Reserving, PhaseKind::Decoding);
+    let full = Report::Refused(Refusal::NoBlocks);
+    for (phase, worker, report, proof) in [
+        (reserving, DECODE, full, Proof::Refused),
+        // Unasked, by the one that was to go on.
+        (decoding, DECODE, Report::Closed, Proof::Closed),
+        (decoding, DECODE, Report::NotHeld, Proof::NotHeld),
+        // By the one that was told to.
+        (decoding, PREFILL, Report::Closed, Proof::Closed),
+        (decoding, PREFILL, Report::NotHeld, Proof::NotHeld),
+    ] {
+        let mut room = room_in(phase, PAIR);
+        tell(&mut room, ms(1), worker, report);
+        assert_eq!(returns(&mut room), [(worker, proof)], "{phase}: {report:?}");
+    }
+    let mut room = room_in(decoding, PAIR);
+    room.handle_input(ms(1), Input::WorkerLost { worker: DECODE });
+    assert_eq!(returns(&mut room), [(DECODE, Proof::Fenced)]);
+}
+
+fn returns(room: &mut Room) -> Vec<(NodeId, Proof)> {
+    let returned = |what| match what {
+        Happening::LegReturned { worker, by, .. } => Some((worker, by)),
+        _ => None,
+    };
+    std::iter::from_fn(|| room.poll_event())
+        .filter_map(|event| returned(event.what))
+        .collect()
 }

@@ -1,5 +1,6 @@
 //! The composition root: makes the parts a process consists of and runs them until it is told to stop.
 
+mod backend;
 mod door;
 mod gateway;
 mod identity;

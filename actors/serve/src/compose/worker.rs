@@ -1,24 +1,22 @@
 //! A worker's parts: the device with the model on it, the KV transfer, the way to its gateways.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use cpu::{CpuDevice, CpuOptions};
-use engine::{Device, EngineConfig, KvPool, PoolShape};
+use engine::{EngineConfig, KvPool, PoolShape};
 use kv::{Hub, InProcess, KvTransfer};
 use kv_ucx::{Ucx, UcxConfig, UcxTransfer};
 use mesh::Target;
-use model::{Model, PoolOptions};
+use model::Model;
 use room::{HostLimits, Span};
 use runtime::{BuildTransfer, BuildWorker, Clock, WorkerSpec};
 use tracing::{info_span, instrument};
 use wire::Role;
 
-use super::{identity, new_node};
+use super::{backend, identity, new_node};
 use crate::config::{Config, WorkerRole};
 use crate::{memory, paths, progress};
 
@@ -54,18 +52,10 @@ fn build(
     transport: &Transport,
     clock: Clock,
 ) -> Result<WorkerSpec> {
-    let threads = NonZeroUsize::new(config.worker.threads);
-    let device = CpuDevice::new(&CpuOptions { threads, level: None })?;
-    let numerics = device.numerics().to_owned();
-    let pool = PoolOptions {
-        blocks: blocks(config, model)?,
-        block_tokens: config.worker.block_tokens,
-    };
-    let backend = info_span!(parent: None, "load_model", name, role = %role)
-        .in_scope(|| model.backend(device, pool))
-        .context("the model cannot be loaded")?;
+    let (backend, numerics) = info_span!(parent: None, "load_model", name, role = %role)
+        .in_scope(|| backend::build(config, model))?;
     #[cfg(feature = "faults")]
-    let backend = crate::faults::Disturbed(backend);
+    let backend = Box::new(crate::faults::Disturbed(backend));
     let identity = identity::node(config, name, role)?;
     let mesh = super::mesh_config(config)?;
     Ok(WorkerSpec {
@@ -73,7 +63,7 @@ fn build(
         node: new_node(),
         role,
         slots: config.worker.slots,
-        backend: Box::new(backend),
+        backend,
         numerics,
         start_engine: Box::new(engine::start),
         engine: engine_config(config),
@@ -104,7 +94,7 @@ pub(crate) fn check_settings(config: &Config) -> Result<()> {
 
 /// Whether it can with this model, as far as that can be told before its weights are loaded.
 pub(crate) fn check(config: &Config, model: &Model) -> Result<()> {
-    blocks(config, model).map(|_| ())
+    backend::shape(config, model).map(|_| ())
 }
 
 fn targets(config: &Config) -> Result<Vec<Target>> {
@@ -138,36 +128,6 @@ fn transfer(config: &Config, transport: Transport) -> BuildTransfer {
             #[cfg(not(feature = "faults"))]
             start(sink).map(|transfer| Arc::new(transfer) as Arc<dyn KvTransfer>)
         }
-    })
-}
-
-/// Blocks that fit the configured memory; at least enough for one whole context, or the model could not be served as it is.
-fn blocks(config: &Config, model: &Model) -> Result<u32> {
-    let shape = model.config();
-    let block = PoolShape {
-        blocks: 1,
-        block_tokens: config.worker.block_tokens,
-        layers: shape.layers,
-        kv_heads: shape.kv_heads,
-        head_dim: shape.head_dim,
-    };
-    let block_bytes = (block.block_len() * size_of::<f32>()) as u64;
-    let blocks = config.worker.pool_mib.saturating_mul(1 << 20) / block_bytes.max(1);
-    let context = u64::from(shape.context_tokens).div_ceil(config.worker.block_tokens as u64);
-    if blocks <= context {
-        bail!(
-            "worker.pool_mib is {}: that is {blocks} blocks, and one sequence of the model's context needs {context}; \
-             it must be at least {}",
-            config.worker.pool_mib,
-            ((context + 1) * block_bytes).div_ceil(1 << 20)
-        );
-    }
-    u32::try_from(blocks).with_context(|| {
-        let pool_mib = config.worker.pool_mib;
-        format!(
-            "worker.pool_mib is {pool_mib}: that is {blocks} blocks, and no pool has more than {}",
-            u32::MAX
-        )
     })
 }
 

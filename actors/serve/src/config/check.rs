@@ -14,6 +14,8 @@ pub(super) struct Broken {
 
 /// Longest time that anything here may be set to.
 const DAY_MS: u64 = 86_400_000;
+/// Longest time that one thing in a mock's step may take.
+const MINUTE_US: u64 = 60_000_000;
 /// Longest time that a process may take to stop.
 const HOUR_MS: u64 = 3_600_000;
 
@@ -88,8 +90,9 @@ impl Config {
         Ok(())
     }
 
-    fn ranges(&self) -> [(&'static str, u64, RangeInclusive<u64>); 23] {
-        let (api, limits, mesh, worker) = (&self.api, &self.limits, &self.mesh, &self.worker);
+    fn ranges(&self) -> [(&'static str, u64, RangeInclusive<u64>); 26] {
+        let (api, limits, mesh, worker, mock) =
+            (&self.api, &self.limits, &self.mesh, &self.worker, &self.mock);
         [
             ("api.max_body_bytes", api.max_body_bytes as u64, 1..=1 << 30),
             ("api.max_requests", api.max_requests as u64, 1..=1 << 20),
@@ -116,6 +119,9 @@ impl Config {
             ("worker.step_tokens", worker.step_tokens as u64, 1..=1 << 20),
             ("worker.chunk_tokens", worker.chunk_tokens as u64, 1..=1 << 20),
             ("worker.threads", worker.threads as u64, 0..=1_024),
+            ("mock.step_us", mock.step_us, 0..=MINUTE_US),
+            ("mock.prompt_token_us", mock.prompt_token_us, 0..=MINUTE_US),
+            ("mock.answer_token_us", mock.answer_token_us, 0..=MINUTE_US),
             ("ucx.no_progress_ms", self.ucx.no_progress_ms, 10..=DAY_MS),
             (
                 "tracing.slow_first_token_ms",

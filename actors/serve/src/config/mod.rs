@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "faults")]
 pub(crate) use sections::Faults;
 pub(crate) use sections::{
-    Admin, Api, Limits, Log, LogFormat, Mesh, Model, Node, Tracing, TracingProtocol, Ucx, Worker, WorkerRole,
+    Admin, Api, Limits, Log, LogFormat, Mesh, Mock, Model, Node, Tracing, TracingProtocol, Ucx, Worker,
+    WorkerDevice, WorkerRole,
 };
 pub(crate) use setting::{ENVIRONMENT, Origin, Setting};
 
@@ -30,6 +31,7 @@ pub(crate) struct Config {
     pub(crate) mesh: Mesh,
     pub(crate) limits: Limits,
     pub(crate) worker: Worker,
+    pub(crate) mock: Mock,
     pub(crate) ucx: Ucx,
     pub(crate) log: Log,
     pub(crate) tracing: Tracing,

@@ -112,12 +112,24 @@ pub(crate) enum WorkerRole {
     Mixed,
 }
 
+/// What a worker computes on.
+#[derive(Copy, Clone, Eq, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WorkerDevice {
+    /// This machine's processors.
+    Cpu,
+    /// Nothing: answers are made up and take as long as [`Mock`] says, for trying out a cluster and what it costs beside its engines.
+    Mock,
+}
+
 /// A worker's device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Worker {
     /// What it does.
     pub(crate) role: WorkerRole,
+    /// What it computes on.
+    pub(crate) device: WorkerDevice,
     /// Sequences in the batch at once.
     pub(crate) slots: u32,
     /// Memory for the KV pool, in MiB.
@@ -130,6 +142,18 @@ pub(crate) struct Worker {
     pub(crate) chunk_tokens: usize,
     /// Compute threads; 0: all cores.
     pub(crate) threads: usize,
+}
+
+/// How long the steps of a mock device take: the sum of these.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Mock {
+    /// For the step itself.
+    pub(crate) step_us: u64,
+    /// For each token of a prompt in it.
+    pub(crate) prompt_token_us: u64,
+    /// For each sequence in it that goes on by one token.
+    pub(crate) answer_token_us: u64,
 }
 
 /// The KV transport between processes.
@@ -275,6 +299,7 @@ impl Default for Worker {
     fn default() -> Self {
         Self {
             role: WorkerRole::Mixed,
+            device: WorkerDevice::Cpu,
             slots: 32,
             pool_mib: 1_024,
             block_tokens: 16,

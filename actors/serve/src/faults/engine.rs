@@ -50,9 +50,9 @@ impl EngineSwitch {
 }
 
 /// A backend behind the switches of this process.
-pub(crate) struct Disturbed<B>(pub(crate) B);
+pub(crate) struct Disturbed(pub(crate) Box<dyn Backend>);
 
-impl<B: Backend> Backend for Disturbed<B> {
+impl Backend for Disturbed {
     fn spec(&self) -> &ModelSpec {
         self.0.spec()
     }
