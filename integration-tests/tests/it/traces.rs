@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use integration_tests::{Cluster, Collector, Signal, SpanSeen, Stream, completion};
+use integration_tests::{Cluster, Collector, Ports, Signal, SpanSeen, Stream, answer, completion};
 use serde_json::json;
 
 use crate::prompts::check_whole;
@@ -272,4 +272,21 @@ async fn traces_of_an_aborted_pull() {
         .filter(|(name, _)| name == "chunk")
         .count();
     assert!(chunks > 0, "{:#?}", trace.one("prefill"));
+}
+
+/// What cannot be sent is lost and counted, and nobody who is served notices.
+#[tokio::test]
+async fn without_a_collector_traces_are_lost_and_answers_are_not() {
+    let nobody = format!("tracing.endpoint=http://{}", Ports::free().http);
+    let cluster = Cluster::apart(1, 1, &[nobody.as_str(), "tracing.sample=1.0"]).await;
+    // A gateway's start is told in fewer spans than a request.
+    let lost = || async {
+        let lost = cluster.metrics().await.sum("innkeeper_traces_dropped_total", "");
+        (lost >= 8.0).then_some(lost)
+    };
+    let request = completion("A guest whom nobody will remember", 20, 0.0, 0);
+    check_whole(&[answer(cluster.ports().http, &request).await], 20);
+    let (lost, after) = cluster.until("the request's spans are lost", lost).await;
+    println!("{lost} spans are lost after {after:?}");
+    cluster.all_back(2).await;
 }
