@@ -136,3 +136,14 @@ async fn cluster_tokens_are_the_same_everywhere() {
         check_over_ucx(&expected, "shm", chunk, &["ucx-shm"]).await;
     }
 }
+
+/// A mock's tokens are made up, and a function of what was before them, wherever that was computed.
+#[tokio::test]
+async fn a_mock_gives_the_same_tokens_in_any_cluster() {
+    let mock = ["worker.device=mock", "mock.step_us=2000"];
+    let mixed = Cluster::up(&["--prefill", "0", "--decode", "0", "--mixed", "1"], &mock, 1).await;
+    let expected = alone(&mixed).await;
+    drop(mixed);
+    let apart = Cluster::apart(2, 2, &mock).await;
+    check_same(&expected, &in_company(&apart).await, "a mock's tokens");
+}
