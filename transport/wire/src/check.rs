@@ -1,7 +1,9 @@
 //! What the checks of content are made of.
 
+use std::net::SocketAddr;
+
 use crate::error::Invalid;
-use crate::limits::MAX_NODE_BYTES;
+use crate::limits::{MAX_LISTENER_BYTES, MAX_NODE_BYTES};
 
 /// Whether a value is within the bounds of [`limits`](crate::limits).
 pub(crate) trait Check {
@@ -52,6 +54,19 @@ pub(crate) fn name(field: &'static str, name: &str) -> Result<(), Invalid> {
     characters(field, name, want, |c| {
         c.is_ascii_alphanumeric() || "-_.".contains(c)
     })
+}
+
+/// Where a listener is. It becomes part of what people are told to open.
+pub(crate) fn listener(field: &'static str, address: &str) -> Result<(), Invalid> {
+    at_most(field, address.len(), MAX_LISTENER_BYTES)?;
+    match address.parse::<SocketAddr>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Invalid::Text {
+            field,
+            text: address.to_owned(),
+            want: "an address and a port",
+        }),
+    }
 }
 
 fn characters(

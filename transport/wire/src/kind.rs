@@ -86,6 +86,10 @@ kinds! {
     Closed = 40 "closed",
     /// Worker to gateway: the worker is leaving.
     Leaving = 41 "leaving",
+    /// Worker to gateway: why the attempt is about to fail, in words.
+    Reason = 42 "reason",
+    /// Worker to gateway: what the hello does not say of the worker.
+    About = 43 "about",
 }
 
 impl Kind {
@@ -93,7 +97,7 @@ impl Kind {
     #[must_use]
     pub fn since(self) -> u16 {
         match self {
-            Self::KeepTrace => 3,
+            Self::KeepTrace | Self::Reason | Self::About => 3,
             _ => 1,
         }
     }

@@ -30,6 +30,12 @@ pub const MAX_TRANSPORT_BYTES: usize = 32;
 /// Bytes of a reason given to a person.
 pub const MAX_REASON_BYTES: usize = 512;
 
+/// Bytes of the words about one attempt that fails: a sentence, for it is kept with the attempt's room.
+pub const MAX_WHY_BYTES: usize = 200;
+
+/// Bytes of the address of a listener: the longest that there is has fewer.
+pub const MAX_LISTENER_BYTES: usize = 64;
+
 /// Milliseconds that a deadline may be away: a week.
 pub const MAX_DEADLINE_MS: u64 = 7 * 24 * 3600 * 1000;
 

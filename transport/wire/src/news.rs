@@ -2,10 +2,10 @@
 
 use rkyv::{Archive, Deserialize, Serialize};
 
-use crate::check::{Check, at_most, text};
+use crate::check::{Check, at_most, listener, some_at_most, text};
 use crate::error::Invalid;
 use crate::kind::Kind;
-use crate::limits::{MAX_REASON_BYTES, MAX_ROOMS, MAX_TRANSPORT_BYTES};
+use crate::limits::{MAX_REASON_BYTES, MAX_ROOMS, MAX_TRANSPORT_BYTES, MAX_WHY_BYTES};
 use crate::token::RoomTokens;
 use crate::work::{RoomKey, Ticket};
 
@@ -68,7 +68,7 @@ pub enum ToGateway {
         /// What carried them.
         transport: String,
     },
-    /// The attempt failed here.
+    /// The attempt failed here. Why in words, if there is more to say, was said before: [`Reason`](Self::Reason).
     Failed {
         /// Which attempt.
         key: RoomKey,
@@ -84,6 +84,18 @@ pub enum ToGateway {
     Leaving {
         /// Why, for people.
         reason: String,
+    },
+    /// Why the attempt is about to fail here: [`Failed`](Self::Failed) follows. Nobody decides anything by it. Since version 3.
+    Reason {
+        /// Which attempt.
+        key: RoomKey,
+        /// Why, for people.
+        why: String,
+    },
+    /// What the hello does not say of the worker. The first frame of a link, if there is anything to say. Since version 3.
+    About {
+        /// Where operators find the worker: the address and the port of its admin listener, as it was bound.
+        admin: String,
     },
 }
 
@@ -219,6 +231,8 @@ impl ToGateway {
         Kind::Failed,
         Kind::Closed,
         Kind::Leaving,
+        Kind::Reason,
+        Kind::About,
     ];
 
     pub(crate) fn kind_of(&self) -> Kind {
@@ -233,6 +247,8 @@ impl ToGateway {
             Self::Failed { .. } => Kind::Failed,
             Self::Closed { .. } => Kind::Closed,
             Self::Leaving { .. } => Kind::Leaving,
+            Self::Reason { .. } => Kind::Reason,
+            Self::About { .. } => Kind::About,
         }
     }
 }
@@ -251,6 +267,11 @@ impl Check for ToGateway {
             Self::Published { ticket, .. } => ticket.check(),
             Self::Pulled { transport, .. } => text("pulled.transport", transport, MAX_TRANSPORT_BYTES),
             Self::Leaving { reason } => text("leaving.reason", reason, MAX_REASON_BYTES),
+            Self::Reason { why, .. } => {
+                some_at_most("reason.why", why.len(), MAX_WHY_BYTES)?;
+                text("reason.why", why, MAX_WHY_BYTES)
+            }
+            Self::About { admin } => listener("about.admin", admin),
             Self::Reserved { .. }
             | Self::Refused { .. }
             | Self::Progress { .. }

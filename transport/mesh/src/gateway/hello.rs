@@ -187,6 +187,7 @@ async fn accept(
         lease: config.lease,
         connection,
         stop: shared.stop.clone(),
+        last_words: Arc::clone(&shared.last_words),
     };
     let (core, waiting) = Core::new(new, config);
     place.hold(&core);

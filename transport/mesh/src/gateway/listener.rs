@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::gateway::hello::serve;
 use crate::gateway::registry::Registry;
 use crate::gateway::{GatewayLinks, GatewayNode};
-use crate::link::CloseCode;
+use crate::link::{CloseCode, LastWords};
 
 /// What the listener and its connections share.
 pub(super) struct Shared {
@@ -28,6 +28,7 @@ pub(super) struct Shared {
     pub(super) counts: Arc<Counts>,
     pub(super) complaints: Complaints,
     pub(super) stop: CancellationToken,
+    pub(super) last_words: Arc<LastWords>,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +98,7 @@ impl Listener {
             counts,
             complaints: Complaints::default(),
             stop: CancellationToken::new(),
+            last_words: Arc::new(LastWords::new("the gateway is gone")),
         });
         let task = tokio::spawn(listen(endpoint.clone(), Arc::clone(&shared)));
         Self {
@@ -142,8 +144,8 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.task.abort();
-        self.endpoint
-            .close(CloseCode::Gone.number(), b"the gateway is gone");
+        let words = self.shared.last_words.get();
+        self.endpoint.close(CloseCode::Gone.number(), words.as_bytes());
     }
 }
 

@@ -56,11 +56,21 @@ impl DownReason {
             Self::PeerStopped | Self::PeerClosed(_) | Self::Lost(_) => CloseCode::Over,
         }
     }
+
+    /// The reason that the peer is told: as this end has it, but that it was closed is nothing new there.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Closed(why) => why.clone(),
+            other => other.to_string(),
+        }
+    }
 }
 
 /// How a lost connection is told.
 pub(crate) fn lost(error: &ConnectionError) -> DownReason {
     match error {
+        // The whole endpoint was closed, by its owner: the other ways to close say so themselves.
+        ConnectionError::LocallyClosed => DownReason::Stopped,
         ConnectionError::ApplicationClosed(close) if close.error_code == CloseCode::Stopped.number() => {
             DownReason::PeerStopped
         }

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::link::lease::Lease;
 use crate::link::stats::Counters;
 use crate::link::unread::Places;
-use crate::link::{DownReason, LinkId, LinkStats, SendError};
+use crate::link::{CloseCode, DownReason, LastWords, LinkId, LinkStats, SendError};
 
 /// Everything about one link that does not depend on its direction.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) ending: CancellationToken,
     /// The link's owner stops: it is to end once what is queued is delivered.
     pub(crate) finishing: CancellationToken,
+    /// The link's owner's.
+    last_words: Arc<LastWords>,
 }
 
 /// What a link is made of.
@@ -60,6 +62,8 @@ pub(crate) struct NewLink {
     pub(crate) connection: Connection,
     /// Cancelled when its listener or dialer is to stop.
     pub(crate) stop: CancellationToken,
+    /// What the peer hears if that owner ends without having stopped.
+    pub(crate) last_words: Arc<LastWords>,
 }
 
 impl Core {
@@ -85,19 +89,32 @@ impl Core {
             why: OnceLock::new(),
             ending: CancellationToken::new(),
             finishing: new.stop,
+            last_words: new.last_words,
         };
         (Arc::new(core), waiting)
     }
 
     /// Ends the link now, whatever is queued. The first reason stands, here and for the peer.
     pub(crate) fn end(&self, why: DownReason) {
+        let (code, words) = (why.code(), why.words());
+        self.end_with(why, code, &words);
+    }
+
+    /// Ends the link because its owner is gone. Unless it was stopped, that is no end in order: the peer hears the owner's last words.
+    pub(crate) fn abandon(&self) {
+        if self.finishing.is_cancelled() {
+            return self.end(DownReason::Stopped);
+        }
+        self.end_with(DownReason::Stopped, CloseCode::Gone, &self.last_words.get());
+    }
+
+    fn end_with(&self, why: DownReason, code: CloseCode, words: &str) {
         // Under one lock: of two that end it at a time, the one whose reason stands closes.
         let mut connection = self.connection();
-        let (code, reason) = (why.code(), why.to_string());
         if self.why.set(why).is_ok()
             && let Some(connection) = connection.take()
         {
-            code.close(&connection, &reason);
+            code.close(&connection, words);
         }
         drop(connection);
         self.ending.cancel();

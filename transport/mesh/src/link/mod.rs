@@ -10,6 +10,7 @@ mod reader;
 mod run;
 mod stats;
 mod unread;
+mod words;
 mod writer;
 
 pub use event::{DownReason, LinkEvent, LinkId, Side};
@@ -21,3 +22,4 @@ pub(crate) use self::core::{Core, NewLink};
 pub(crate) use close::{CloseCode, lost, printable};
 pub(crate) use reader::read_frame;
 pub(crate) use run::{Running, run};
+pub(crate) use words::LastWords;

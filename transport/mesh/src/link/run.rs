@@ -40,13 +40,12 @@ struct Announced<S: Side> {
 
 impl<S: Side> Drop for Announced<S> {
     fn drop(&mut self) {
-        let why = if std::thread::panicking() {
-            DownReason::Closed("its owner failed".to_owned())
+        if std::thread::panicking() {
+            self.core.end(DownReason::Closed("its owner failed".to_owned()));
         } else {
-            DownReason::Stopped
-        };
-        self.core.end(why.clone());
-        let why = self.core.reason_or(why);
+            self.core.abandon();
+        }
+        let why = self.core.reason_or(DownReason::Stopped);
         let link = self.core.id;
         info!(node = %self.core.node, link = link.number, %why, "link down");
         // A second panic while one unwinds would end the process.

@@ -180,6 +180,7 @@ async fn linked(shared: &Shared, address: SocketAddr, connection: Connection, an
         lease: Duration::from_millis(u64::from(ack.lease_ms)),
         connection,
         stop: shared.stop.clone(),
+        last_words: Arc::clone(&shared.last_words),
     };
     let (core, waiting) = Core::new(new, &shared.config);
     shared.board.set(address, DialState::Up(core.id));

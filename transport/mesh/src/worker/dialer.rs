@@ -1,5 +1,6 @@
 //! Finds the gateways' addresses, and owns one dialling task for each.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use tracing::warn;
 use wire::Hello;
 
 use crate::config::Config;
-use crate::link::CloseCode;
+use crate::link::{CloseCode, LastWords};
 use crate::worker::dial::keep_linked;
 use crate::worker::status::Board;
 use crate::worker::{DialState, DialStatus, Target, WorkerLinks};
@@ -29,14 +30,18 @@ pub(super) struct Shared {
     pub(super) board: Board,
     pub(super) last_number: AtomicU64,
     pub(super) stop: CancellationToken,
+    pub(super) last_words: Arc<LastWords>,
 }
 
 /// A worker's links to its gateways. Dials for ever, with backoff; a link that ends is dialled again. Dropping it ends
-/// every link at once; [`Dialer::stop`] ends them in order.
+/// every link at once, with its [last words](Dialer::last_words); [`Dialer::stop`] ends them in order.
 pub struct Dialer {
     task: JoinHandle<()>,
     shared: Arc<Shared>,
 }
+
+/// What is said of a worker that says nothing else.
+const GONE: &str = "the worker is gone";
 
 impl Dialer {
     /// Dials every address of every target from now on. The endpoint is the dialer's: it is closed with it. Must be called within a tokio runtime.
@@ -59,9 +64,16 @@ impl Dialer {
             board,
             last_number,
             stop,
+            last_words: Arc::new(LastWords::new(GONE)),
         });
         let task = tokio::spawn(follow(Arc::clone(&shared), targets));
         Self { task, shared }
+    }
+
+    /// What each peer hears as the reason if this is dropped from now on; none: that the worker is gone. QUIC cuts off what does not
+    /// fit into a packet.
+    pub fn last_words(&self, words: Option<Cow<'static, str>>) {
+        self.shared.last_words.set(words.unwrap_or(Cow::Borrowed(GONE)));
     }
 
     /// Every address that is dialled, and how it stands, in order.
@@ -85,8 +97,9 @@ impl Dialer {
 impl Drop for Dialer {
     fn drop(&mut self) {
         self.task.abort();
+        let words = self.shared.last_words.get();
         let endpoint = &self.shared.endpoint;
-        endpoint.close(CloseCode::Gone.number(), b"the worker is gone");
+        endpoint.close(CloseCode::Gone.number(), words.as_bytes());
     }
 }
 

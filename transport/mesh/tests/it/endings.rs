@@ -48,10 +48,7 @@ async fn a_fence_is_at_once_and_its_reason_is_told() {
     let why = DownReason::Closed("it proved nothing".to_owned());
     assert_eq!(pair.gateway.heard.down().await, (pair.to_worker.id(), why));
     let (_, why) = pair.worker.heard.down().await;
-    assert_eq!(
-        why,
-        DownReason::PeerClosed("closed here: it proved nothing".to_owned())
-    );
+    assert_eq!(why, DownReason::PeerClosed("it proved nothing".to_owned()));
     pair.worker.heard.up().await;
 }
 
@@ -156,12 +153,37 @@ async fn a_worker_that_is_dropped_says_down_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_worker_dies_of_is_told() {
+    for (words, told) in [
+        (Some("its engine hangs"), "its engine hangs"),
+        (None, "the worker is gone"),
+    ] {
+        let mut pair = Pair::new().await;
+        pair.worker.dialer.last_words(Some("its actor panicked".into()));
+        pair.worker.dialer.last_words(words.map(Into::into));
+        drop(pair.worker.dialer);
+        let told = DownReason::PeerClosed(told.to_owned());
+        assert_eq!(pair.gateway.heard.down().await.1, told);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_is_dropped_is_gone_and_has_not_stopped() {
+    let mut pair = Pair::new().await;
+    drop(pair.gateway.listener);
+    let (link, why) = pair.gateway.heard.down().await;
+    assert_eq!((link, why), (pair.to_worker.id(), DownReason::Stopped));
+    let gone = DownReason::PeerClosed("the gateway is gone".to_owned());
+    assert_eq!(pair.worker.heard.down().await.1, gone);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_owner_that_panics_costs_one_link() {
     let mut pair = Pair::new().await;
     pair.worker.owner.panics.store(true, Ordering::Relaxed);
     let why = DownReason::Closed("its owner failed".to_owned());
     assert_eq!(pair.worker.heard.down().await, (pair.to_gateway.id(), why));
-    let told = DownReason::PeerClosed("closed here: its owner failed".to_owned());
+    let told = DownReason::PeerClosed("its owner failed".to_owned());
     assert_eq!(pair.gateway.heard.down().await.1, told);
     pair.worker.heard.up().await;
     pair.gateway.heard.up().await;

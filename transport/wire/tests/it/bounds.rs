@@ -333,6 +333,40 @@ fn addresses_and_reasons() {
 }
 
 #[test]
+fn what_a_worker_says_in_words_is_short_and_on_one_line() {
+    for (why, fits) in [
+        ("w".repeat(200), true),
+        ("w".repeat(201), false),
+        (String::new(), false),
+        ("two\nlines".into(), false),
+    ] {
+        let reason = ToGateway::Reason { key: key(), why };
+        check(&reason, (!fits).then_some("reason.why"));
+    }
+}
+
+#[test]
+fn a_listener_is_an_address_and_a_port() {
+    // The longest there is.
+    let scoped = "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff%4294967295]:65535";
+    for (admin, fits) in [
+        ("10.0.0.1:9090", true),
+        ("[::1]:9090", true),
+        (scoped, true),
+        ("", false),
+        ("10.0.0.1", false),
+        ("localhost:9090", false),
+        ("10.0.0.1:9090/stays", false),
+    ] {
+        let admin = admin.to_owned();
+        check(&ToGateway::About { admin }, (!fits).then_some("about.admin"));
+    }
+    let padded = format!("{}:1", "1".repeat(63));
+    let error = ToGateway::About { admin: padded }.encode(VERSION).unwrap_err();
+    assert!(error.to_string().contains("the limit is 64"), "{error}");
+}
+
+#[test]
 fn a_message_within_all_bounds_can_still_be_too_large() {
     let room = RoomTokens {
         key: key(),

@@ -65,10 +65,11 @@ fn every_message_has_its_committed_bytes() {
     seen.insert(check(HELLO_VERSION, &samples::hello()));
     seen.extend(samples::replies().iter().map(|reply| check(HELLO_VERSION, reply)));
     for version in MIN_VERSION..=VERSION {
-        let orders = samples::orders();
+        let (orders, news) = (samples::orders(), samples::news());
         let known = orders.iter().filter(|order| order.kind().since() <= version);
         seen.extend(known.map(|order| check(version, order)));
-        seen.extend(samples::news().iter().map(|news| check(version, news)));
+        let known = news.iter().filter(|news| news.kind().since() <= version);
+        seen.extend(known.map(|news| check(version, news)));
     }
     assert_eq!(
         seen,
@@ -80,8 +81,16 @@ fn every_message_has_its_committed_bytes() {
 /// A message that its peer's version does not have is neither sent nor taken.
 #[test]
 fn what_is_newer_than_the_version_is_no_message_of_it() {
-    let keep = ToWorker::KeepTrace { seq: 7 };
-    let refused = keep.encode(2).unwrap_err();
+    check_newer(&ToWorker::KeepTrace { seq: 7 });
+    let key = samples::key();
+    let why = "its engine hangs".to_owned();
+    check_newer(&ToGateway::Reason { key, why });
+    let admin = "[::1]:9090".to_owned();
+    check_newer(&ToGateway::About { admin });
+}
+
+fn check_newer<M: Message + PartialEq>(message: &M) {
+    let refused = message.encode(2).unwrap_err();
     assert!(
         matches!(
             refused,
@@ -93,8 +102,8 @@ fn what_is_newer_than_the_version_is_no_message_of_it() {
         ),
         "{refused}"
     );
-    let mut bytes = keep.encode(3).unwrap().as_bytes().to_vec();
-    assert_eq!(ToWorker::decode_frame(3, &bytes).unwrap(), keep);
+    let mut bytes = message.encode(3).unwrap().as_bytes().to_vec();
+    assert_eq!(&M::decode_frame(3, &bytes).unwrap(), message);
     // The same bytes under the older version.
     let older = ToWorker::Release { key: samples::key() }.encode(2).unwrap();
     let newer = ToWorker::Release { key: samples::key() }.encode(3).unwrap();
@@ -106,8 +115,8 @@ fn what_is_newer_than_the_version_is_no_message_of_it() {
             *byte = *old;
         }
     }
-    let refused = ToWorker::decode_frame(2, &bytes).unwrap_err();
-    assert_eq!(refused, wire::DecodeError::UnknownKind(Kind::KeepTrace.number()));
+    let refused = M::decode_frame(2, &bytes).unwrap_err();
+    assert_eq!(refused, wire::DecodeError::UnknownKind(message.kind().number()));
 }
 
 /// A line a variant: its name, and the bytes of the message with it.

@@ -228,6 +228,13 @@ pub(crate) fn news() -> Vec<ToGateway> {
         ToGateway::Leaving {
             reason: "SIGTERM".into(),
         },
+        ToGateway::Reason {
+            key: key(),
+            why: "no progress for 2000 ms".into(),
+        },
+        ToGateway::About {
+            admin: "10.0.0.1:9090".into(),
+        },
     ]
 }
 
