@@ -161,6 +161,19 @@ pub(crate) fn stats() -> WorkerStats {
     }
 }
 
+fn reason() -> ToGateway {
+    ToGateway::Reason {
+        key: key(),
+        why: "no progress for 2000 ms".into(),
+    }
+}
+
+fn about() -> ToGateway {
+    ToGateway::About {
+        admin: "10.0.0.1:9090".into(),
+    }
+}
+
 pub(crate) fn news() -> Vec<ToGateway> {
     let held = Held {
         key: key(),
@@ -228,13 +241,8 @@ pub(crate) fn news() -> Vec<ToGateway> {
         ToGateway::Leaving {
             reason: "SIGTERM".into(),
         },
-        ToGateway::Reason {
-            key: key(),
-            why: "no progress for 2000 ms".into(),
-        },
-        ToGateway::About {
-            admin: "10.0.0.1:9090".into(),
-        },
+        reason(),
+        about(),
     ]
 }
 
