@@ -79,6 +79,15 @@ pub fn attempt_error(error: AttemptError) -> &'static str {
     whole.strip_prefix("attempts_").unwrap_or(whole)
 }
 
+/// Why a worker refused an attempt, if that is why it failed.
+#[must_use]
+pub fn refused(error: AttemptError) -> Option<&'static str> {
+    if let AttemptError::Refused(why) = error {
+        return Some(refusal(why));
+    }
+    None
+}
+
 /// Why a worker did not grant what was asked.
 #[must_use]
 pub fn refusal(why: Refusal) -> &'static str {
@@ -104,6 +113,18 @@ pub fn why(why: Why) -> &'static str {
         Why::Retry(_) => "retry",
         Why::Outcome(_) => "outcome",
         Why::Returned => "returned",
+    }
+}
+
+/// What was behind it: of a failed attempt why it failed, of an outcome its reason.
+#[must_use]
+pub fn why_so(why: Why) -> Option<&'static str> {
+    match why {
+        Why::Retry(error) => Some(attempt_error(error)),
+        Why::Outcome(fixed) => Some(outcome(fixed).1),
+        Why::Admitted | Why::Reserved | Why::Published | Why::Pulled | Why::FirstToken | Why::Returned => {
+            None
+        }
     }
 }
 

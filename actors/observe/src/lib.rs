@@ -14,7 +14,7 @@
 //! * `labels`: outcomes, reasons, phases and causes as words;
 //! * [`span`]: histories as the spans of a trace;
 //! * `explain`: a room's history and present as what a person is told;
-//! * `log`: an event as a line; `recorder`: who hears of it; `sampling`: which traces are kept.
+//! * `log`: an event as a line; `recorder`: who hears of it; `roster`: what workers are called; `sampling`: which traces are kept.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
@@ -28,6 +28,7 @@ pub mod labels;
 mod log;
 mod metrics;
 mod recorder;
+mod roster;
 mod sampling;
 pub mod span;
 
@@ -36,11 +37,12 @@ pub use event::{
     Text, WorkerEnd,
 };
 pub use facts::{Drawing, Facts, Prepared, SharedFacts, StayFacts};
-pub use history::{Entries, Kept, RoomHistory, RoomState, StayHistory, Stream, Workers};
+pub use history::{Entries, Failed, Kept, RoomHistory, RoomState, StayHistory, Stream, Workers};
 pub use ids::{SpanId, SpanKind, Trace, TraceId};
 pub use metrics::{
     Exposition, GatewayLevels, LinkLevel, LinkedWorker, Metrics, NodeLevels, Pool, RoomLevel, Tables,
     TurnedAway, WorkerLevels, outcomes,
 };
 pub use recorder::{Listener, Recorder, Told, TraceSink};
+pub use roster::Roster;
 pub use sampling::{Keep, Sampling};

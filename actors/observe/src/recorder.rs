@@ -8,7 +8,8 @@ use crate::event::{Event, NodeEvent, RoomEvent, StayEvent};
 use crate::facts::{SharedFacts, StayFacts};
 use crate::families::Families;
 use crate::history::{RoomHistory, RoomState, StayHistory};
-use crate::log;
+use crate::log::Log;
+use crate::roster::Roster;
 use crate::sampling::{Keep, Sampling};
 
 /// An event and what it is to be seen with. Borrowed: telling of something costs nothing that nobody asks for.
@@ -75,6 +76,8 @@ struct Parts {
     sink: Option<Arc<dyn TraceSink>>,
     sampling: Sampling,
     families: Families,
+    roster: Roster,
+    log: Log,
 }
 
 impl Recorder {
@@ -85,17 +88,39 @@ impl Recorder {
         sink: Option<Arc<dyn TraceSink>>,
         sampling: Sampling,
     ) -> Self {
+        Self::with_roster(Roster::default(), listeners, sink, sampling)
+    }
+
+    /// The same with a roster that its listeners ask as well.
+    #[must_use]
+    pub fn with_roster(
+        roster: Roster,
+        listeners: Vec<Arc<dyn Listener>>,
+        sink: Option<Arc<dyn TraceSink>>,
+        sampling: Sampling,
+    ) -> Self {
         Self(Arc::new(Parts {
             listeners,
             sink,
             sampling,
             families: Families::default(),
+            roster,
+            log: Log::default(),
         }))
+    }
+
+    /// The workers that the node has met.
+    #[must_use]
+    pub fn roster(&self) -> &Roster {
+        &self.0.roster
     }
 
     /// Something happened.
     pub fn tell(&self, told: Told<'_>) {
-        log::write(&told);
+        if let Told::Node(event) = &told {
+            self.0.roster.learn(event);
+        }
+        self.0.log.write(&told, &self.0.roster);
         for listener in &self.0.listeners {
             listener.told(&told);
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::{Context, Result};
-use observe::explain::{Account, Tone, lasting};
+use observe::explain::{Account, Met, Tone, lasting};
 
 use crate::cli::ExplainArgs;
 use crate::config::Config;
@@ -70,7 +70,12 @@ fn held(page: &mut String, account: &Account) -> std::fmt::Result {
             held.worker, held.attempt
         )?;
         if let Some(told) = held.told_to_close {
-            write!(page, ", told to give them back {told} times")?;
+            let times = if told == 1 {
+                "once".to_owned()
+            } else {
+                format!("{told} times")
+            };
+            write!(page, ", told to give them back {times}")?;
         }
         writeln!(page)?;
     }
@@ -79,6 +84,16 @@ fn held(page: &mut String, account: &Account) -> std::fmt::Result {
 
 fn blocks(count: u32) -> String {
     format!("{count} block{}", if count == 1 { "" } else { "s" })
+}
+
+/// A worker, and where it is asked itself.
+fn met(met: &Met) -> String {
+    let name = &met.worker;
+    match (&met.admin, met.is_linked) {
+        (Some(admin), _) => format!("{name} (http://{admin}/stays)"),
+        (None, true) => name.clone(),
+        (None, false) => format!("{name} (not linked)"),
+    }
 }
 
 fn facts(page: &mut String, account: &Account) -> std::fmt::Result {
@@ -95,6 +110,10 @@ fn facts(page: &mut String, account: &Account) -> std::fmt::Result {
         .unwrap_or_default();
     writeln!(page, "trace     {}{jaeger}", account.trace_id)?;
     writeln!(page, "model     {}", account.model)?;
+    if !account.workers.is_empty() {
+        let workers: Vec<String> = account.workers.iter().map(met).collect();
+        writeln!(page, "workers   {}", workers.join(", "))?;
+    }
     let (prompt, cached) = (account.prompt_tokens, account.cached_tokens);
     let (delivered, most) = (account.delivered_tokens, account.max_tokens);
     writeln!(
@@ -113,7 +132,12 @@ fn facts(page: &mut String, account: &Account) -> std::fmt::Result {
 }
 
 fn history(page: &mut String, account: &Account) -> std::fmt::Result {
-    writeln!(page, "\nhistory (from its arrival{})", clock(account))?;
+    let left_out = match account.left_out {
+        0 => String::new(),
+        1 => "; 1 event is not kept".to_owned(),
+        events => format!("; {events} events are not kept"),
+    };
+    writeln!(page, "\nhistory (from its arrival{}{left_out})", clock(account))?;
     let has_attempts = account.attempts > 1;
     for line in &account.history {
         let mark = match line.tone {
@@ -134,9 +158,6 @@ fn history(page: &mut String, account: &Account) -> std::fmt::Result {
             line.what
         )?;
     }
-    if account.left_out > 0 {
-        writeln!(page, "  ({} events in between are not kept)", account.left_out)?;
-    }
     Ok(())
 }
 
@@ -152,9 +173,17 @@ fn clock(account: &Account) -> String {
 
 #[cfg(test)]
 mod tests {
-    use observe::explain::{Account, Ends, Held, Line, Tone, Took};
+    use observe::explain::{Account, Ends, Held, Line, Met, Tone, Took};
 
     use super::text;
+
+    fn worker(name: &str, is_linked: bool, admin: Option<&str>) -> Met {
+        Met {
+            worker: name.to_owned(),
+            is_linked,
+            admin: admin.map(str::to_owned),
+        }
+    }
 
     fn account() -> Account {
         Account {
@@ -181,6 +210,11 @@ mod tests {
                 told_to_close: Some(3),
                 heard_ms_ago: Some(100),
             }],
+            workers: vec![
+                worker("prefill-0", true, Some("127.0.0.1:40123")),
+                worker("decode-0", true, None),
+                worker("decode-1", false, None),
+            ],
             odd: vec!["for 7.0 s prefill-0 has computed nothing of it".to_owned()],
             outcome: None,
             reason: None,
@@ -222,9 +256,9 @@ mod tests {
             "told to give them back 3 times",
             "request   req_1",
             "http://j/trace/0abc",
-            "at 01:02:03.004 UTC",
+            "workers   prefill-0 (http://127.0.0.1:40123/stays), decode-0, decode-1 (not linked)",
+            "at 01:02:03.004 UTC; 2 events are not kept)",
             "    1.1007 s ! #2 the attempt failed",
-            "(2 events in between are not kept)",
         ] {
             let place = page
                 .find(part)

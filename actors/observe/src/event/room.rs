@@ -43,7 +43,16 @@ pub enum RoomWhat {
         /// Why.
         why: Text,
     },
-    /// A deadline of the request's rooms has passed: their owner is told.
+    /// A worker says why it gives an attempt up. Told just before the failure that follows from it.
+    WorkerSaid {
+        /// Which worker.
+        worker: NodeId,
+        /// Of which attempt.
+        generation: Generation,
+        /// Why. Comes from a worker, and is as long as a message may be.
+        why: Text,
+    },
+    /// A deadline of the request's rooms has passed, or a worker is to be told again: their owner is told.
     TimerFired {
         /// Where the room was.
         phase: PhaseKind,

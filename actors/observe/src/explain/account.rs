@@ -3,10 +3,11 @@
 use room::{LegView, PhaseKind, Time};
 use serde::{Deserialize, Serialize};
 
+use super::lines::lines;
+use super::names::Names;
 use super::stretches::{Stretch, stretches};
 use super::times::lasting;
 use super::{Standing, ends, odd, words};
-use crate::facts::Facts;
 use crate::history::RoomHistory;
 use crate::labels;
 
@@ -35,6 +36,8 @@ pub struct Account {
     pub ends: Option<Ends>,
     /// Who may hold blocks for it.
     pub held_by: Vec<Held>,
+    /// Every worker that was told of it, in the order in which it met them.
+    pub workers: Vec<Met>,
     /// What is out of the ordinary, the worst first.
     pub odd: Vec<String>,
     /// Its outcome, once it is fixed.
@@ -71,7 +74,7 @@ pub struct Account {
     pub stretches: Vec<Stretch>,
     /// What has happened, in order.
     pub history: Vec<Line>,
-    /// Events between the first and the last of these that are not kept any more.
+    /// Events that are not kept any more, in all; lines of the history say where.
     pub left_out: u32,
 }
 
@@ -101,6 +104,17 @@ pub struct Held {
     pub told_to_close: Option<u32>,
     /// How long ago it last reported; none if it is not linked, or never did.
     pub heard_ms_ago: Option<u64>,
+}
+
+/// A worker that was told of a room.
+#[derive(Clone, Eq, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Met {
+    /// Its name.
+    pub worker: String,
+    /// Whether a worker of that name is linked now.
+    pub is_linked: bool,
+    /// Where that one's own admin listener is asked, if it has one.
+    pub admin: Option<String>,
 }
 
 /// Where a room's time went.
@@ -149,12 +163,13 @@ pub struct Line {
 #[must_use]
 pub fn account(history: &RoomHistory, standing: &Standing<'_>) -> Account {
     let (facts, state) = (&**history.facts(), history.state());
+    let names = &Names::new(history, standing);
     let arrived = facts.arrived();
     let until = state.ended.unwrap_or(standing.now);
     let is_over = state.ended.is_some();
     let outcome = state.outcome.map(|(outcome, _)| outcome);
     let labels = outcome.map(labels::outcome);
-    let waits_for = (!is_over).then(|| words::standing(standing));
+    let waits_for = (!is_over).then(|| words::standing(standing, names));
     let millis = |span: Option<room::Span>| span.map(room::Span::as_millis);
     Account {
         room: facts.room.to_string(),
@@ -167,10 +182,17 @@ pub fn account(history: &RoomHistory, standing: &Standing<'_>) -> Account {
         phase: state.phase.name().to_owned(),
         in_phase_ms: (!is_over).then(|| (until - state.entered).as_millis()),
         age_ms: (until - arrived).as_millis(),
-        ends: (!is_over).then(|| ends::ends(facts, state, standing)).flatten(),
+        ends: (!is_over)
+            .then(|| ends::ends(facts, state, standing, names))
+            .flatten(),
         waits_for,
-        held_by: standing.legs.iter().map(|leg| held(leg, standing)).collect(),
-        odd: odd::odd(history, standing),
+        held_by: standing
+            .legs
+            .iter()
+            .map(|leg| held(leg, standing, names))
+            .collect(),
+        workers: met(history, standing, names),
+        odd: odd::odd(history, standing, names),
         outcome: labels.map(|(outcome, _)| outcome.to_owned()),
         reason: labels.map(|(_, reason)| reason.to_owned()),
         ended_in: state.ended_in.map(|phase| phase.name().to_owned()),
@@ -195,7 +217,7 @@ pub fn account(history: &RoomHistory, standing: &Standing<'_>) -> Account {
             .unix_ms
             .map(|unix| unix.saturating_sub((standing.now - arrived).as_millis())),
         stretches: stretches(history, until),
-        history: lines(history, facts, standing),
+        history: lines(history, names),
         left_out: history.events().left_out(),
     }
 }
@@ -218,8 +240,8 @@ fn queued(history: &RoomHistory, now: Time) -> u64 {
 fn summary(history: &RoomHistory, standing: &Standing<'_>, waits_for: Option<&str>) -> String {
     let (facts, state) = (history.facts(), history.state());
     let ended = state.outcome.map(|(outcome, at)| {
-        let after = lasting((at - facts.arrived()).as_millis());
-        format!("{} after {after}", words::outcome(outcome))
+        let took = (at - facts.arrived()).as_millis();
+        words::outcome_after(outcome, took)
     });
     let since = lasting((standing.now - state.entered).as_millis());
     match (ended, waits_for) {
@@ -232,11 +254,29 @@ fn summary(history: &RoomHistory, standing: &Standing<'_>, waits_for: Option<&st
     }
 }
 
-fn held(leg: &LegView, standing: &Standing<'_>) -> Held {
+/// Each name once: a worker that was started anew is found where the one before it was.
+fn met(history: &RoomHistory, standing: &Standing<'_>, names: &Names<'_>) -> Vec<Met> {
+    let mut all: Vec<Met> = Vec::new();
+    for node in history.state().workers.iter() {
+        let worker = names.of(node);
+        if all.iter().any(|known| known.worker == worker) {
+            continue;
+        }
+        let peer = standing.peers.iter().find(|peer| peer.name == worker);
+        all.push(Met {
+            worker,
+            is_linked: peer.is_some(),
+            admin: peer.and_then(|peer| peer.admin.clone()),
+        });
+    }
+    all
+}
+
+fn held(leg: &LegView, standing: &Standing<'_>, names: &Names<'_>) -> Held {
     let peer = standing.peer(leg.worker);
     let holding = peer.and_then(|peer| peer.holds.iter().find(|held| held.generation == leg.generation));
     Held {
-        worker: standing.name(leg.worker),
+        worker: names.of(leg.worker),
         attempt: leg.generation.0,
         blocks: holding.map(|held| held.blocks),
         phase: holding.map(|held| held.phase.clone()),
@@ -245,18 +285,4 @@ fn held(leg: &LegView, standing: &Standing<'_>) -> Held {
             .and_then(|peer| peer.heard)
             .map(|heard| (standing.now - heard).as_millis()),
     }
-}
-
-fn lines(history: &RoomHistory, facts: &Facts, standing: &Standing<'_>) -> Vec<Line> {
-    let name = |node| standing.name(node);
-    let line = |event: &crate::event::RoomEvent| {
-        let (tone, what) = words::happened(&event.what, &name);
-        Line {
-            at_us: (event.at - facts.arrived()).micros,
-            attempt: event.generation.0,
-            tone,
-            what,
-        }
-    };
-    history.events().iter().map(line).collect()
 }

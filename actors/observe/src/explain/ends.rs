@@ -2,49 +2,54 @@
 
 use room::{PhaseKind, WaitsFor};
 
+use super::names::Names;
+use super::words::ordinal;
 use super::{Ends, Standing};
 use crate::facts::Facts;
 use crate::history::RoomState;
 
-const NEXT: &str = "the attempt fails, and the next one begins elsewhere, as long as attempts are left";
-
-pub(super) fn ends(facts: &Facts, state: &RoomState, standing: &Standing<'_>) -> Option<Ends> {
+pub(super) fn ends(
+    facts: &Facts,
+    state: &RoomState,
+    standing: &Standing<'_>,
+    names: &Names<'_>,
+) -> Option<Ends> {
     let at = standing.deadline?;
     let (deadline, then) = if state.phase.is_live() && at >= facts.deadline {
         (
-            "the request's own deadline".to_owned(),
+            "the request's own deadline",
             format!(
                 "it ends: expired in {} (its client is told 504, with the phase)",
                 state.phase
             ),
         )
     } else {
-        of_phase(state.phase, standing)
+        of_phase(state, standing, names)
     };
     Some(Ends {
         in_ms: (at - standing.now).as_millis(),
-        deadline,
+        deadline: deadline.to_owned(),
         then,
     })
 }
 
-fn of_phase(phase: PhaseKind, standing: &Standing<'_>) -> (String, String) {
-    let (deadline, then) = match phase {
-        PhaseKind::Queued if standing.no_worker => (
-            "the longest wait for a worker of a kind that there is none of",
-            "it ends: failed, no_worker (503, with Retry-After)",
-        ),
-        PhaseKind::Queued => (
-            "the longest wait for credit",
-            "it ends: failed, no_credit (429, with Retry-After), or if it had begun: 503",
-        ),
-        PhaseKind::Reserving => ("the longest wait for blocks and a slot", NEXT),
-        PhaseKind::Prefilling => ("the longest time without progress of a prompt", NEXT),
-        PhaseKind::Pulling => ("the longest time of one pull", NEXT),
-        PhaseKind::Decoding => ("the longest time between two tokens", NEXT),
+fn of_phase(state: &RoomState, standing: &Standing<'_>, names: &Names<'_>) -> (&'static str, String) {
+    let then = match state.phase {
+        PhaseKind::Queued if standing.no_worker => {
+            return (
+                "the longest wait for a worker of a kind that there is none of",
+                "it ends: failed, no_worker (503, with Retry-After)".to_owned(),
+            );
+        }
+        PhaseKind::Queued => {
+            "it ends: failed, no_credit (429, with Retry-After), or if it had begun: 503".to_owned()
+        }
+        PhaseKind::Reserving | PhaseKind::Prefilling | PhaseKind::Pulling | PhaseKind::Decoding => {
+            attempt_fails(state, standing.most_faults)
+        }
         PhaseKind::Draining => {
             let who = match standing.waits_for {
-                WaitsFor::Proof { worker, .. } => standing.name(worker),
+                WaitsFor::Proof { worker, .. } => names.of(worker),
                 WaitsFor::Credit
                 | WaitsFor::Pause { .. }
                 | WaitsFor::Grant { .. }
@@ -54,12 +59,39 @@ fn of_phase(phase: PhaseKind, standing: &Standing<'_>) -> (String, String) {
                 | WaitsFor::Reader
                 | WaitsFor::Nothing => "the worker".to_owned(),
             };
-            return (
-                "the longest wait for proof that a lease is returned".to_owned(),
-                format!("{who} is fenced: its link is cut, and with it all that it holds for this gateway"),
-            );
+            format!("{who} is fenced: its link is cut, and with it all that it holds for this gateway")
         }
-        PhaseKind::Ended => ("none", "nothing"),
+        PhaseKind::Ended => "nothing".to_owned(),
     };
-    (deadline.to_owned(), then.to_owned())
+    (deadline(state.phase), then)
+}
+
+/// The deadline that each phase has.
+pub(super) fn deadline(phase: PhaseKind) -> &'static str {
+    match phase {
+        PhaseKind::Queued => "the longest wait for credit",
+        PhaseKind::Reserving => "the longest wait for blocks and a slot",
+        PhaseKind::Prefilling => "the longest time without progress of a prompt",
+        PhaseKind::Pulling => "the longest time of one pull",
+        PhaseKind::Decoding => "the longest time between two tokens",
+        PhaseKind::Draining => "the longest wait for proof that a lease is returned",
+        PhaseKind::Ended => "none",
+    }
+}
+
+/// Attempts that fail by a fault are bounded; those that only lacked room are not.
+fn attempt_fails(state: &RoomState, most: u32) -> String {
+    let fault = state.faults.saturating_add(1);
+    let which = match state.attempts == fault {
+        true => format!("attempt {fault} of {most} fails"),
+        false => format!(
+            "attempt {} fails, as the {} of {most} that may",
+            state.attempts,
+            ordinal(fault)
+        ),
+    };
+    match fault < most {
+        true => format!("{which}, and the next one begins elsewhere"),
+        false => format!("{which}, and with it the room"),
+    }
 }

@@ -9,6 +9,9 @@
 
 mod account;
 mod ends;
+mod failures;
+mod lines;
+mod names;
 mod odd;
 mod stretches;
 mod times;
@@ -16,7 +19,7 @@ mod words;
 
 use room::{Generation, LegView, NodeId, Time, WaitsFor};
 
-pub use account::{Account, Ends, Held, Line, Tone, Took, account};
+pub use account::{Account, Ends, Held, Line, Met, Tone, Took, account};
 pub use stretches::Stretch;
 pub use times::lasting;
 pub use words::waits_for;
@@ -34,6 +37,8 @@ pub struct Standing<'a> {
     pub no_worker: bool,
     /// What ends that wait at the latest.
     pub deadline: Option<Time>,
+    /// How many attempts may fail by a fault, until the room does.
+    pub most_faults: u32,
     /// Who may hold blocks for it, and for which attempt.
     pub legs: &'a [LegView],
     /// The workers that are linked.
@@ -53,6 +58,8 @@ pub struct Known {
     pub draining: bool,
     /// When it last reported; none before it did.
     pub heard: Option<Time>,
+    /// Where its own admin listener is asked, if it has one.
+    pub admin: Option<String>,
     /// What it said then that it holds for this room.
     pub holds: Vec<Holding>,
 }
@@ -71,11 +78,5 @@ pub struct Holding {
 impl Standing<'_> {
     fn peer(&self, node: NodeId) -> Option<&Known> {
         self.peers.iter().find(|peer| peer.node == node)
-    }
-
-    /// A worker's name; one that is not linked any more has none but its incarnation's.
-    fn name(&self, node: NodeId) -> String {
-        self.peer(node)
-            .map_or_else(|| format!("worker {node}"), |peer| peer.name.clone())
     }
 }

@@ -1,31 +1,30 @@
 //! What is out of the ordinary about a room: where to look first.
 
-use room::{NodeId, WaitsFor};
+use room::{Happening, NodeId, WaitsFor};
 
+use super::failures::{self, LOOK, SILENT_MS};
+use super::names::Names;
 use super::times::lasting;
 use super::{Standing, words};
-use crate::event::RoomWhat;
+use crate::event::{RoomEvent, RoomWhat};
 use crate::history::{RoomHistory, Stream};
-
-/// A worker that has reported nothing for this long, in milliseconds, is silent: several heartbeats of any sensible length.
-const SILENT_MS: u64 = 1_000;
 
 /// A prompt, a pull or a grant that has made no step for this long, in milliseconds, is worth a look.
 const STILL_MS: u64 = 2_000;
 
 /// The worst first.
-pub(super) fn odd(history: &RoomHistory, standing: &Standing<'_>) -> Vec<String> {
+pub(super) fn odd(history: &RoomHistory, standing: &Standing<'_>, names: &Names<'_>) -> Vec<String> {
     let mut odd = Vec::new();
     if history.state().ended.is_none() {
-        workers(&mut odd, standing);
-        still(&mut odd, history, standing);
+        workers(&mut odd, standing, names);
+        still(&mut odd, history, standing, names);
     }
-    past(&mut odd, history);
+    past(&mut odd, history, names);
     odd
 }
 
 /// The workers that it waits for, or that hold something for it.
-fn workers(odd: &mut Vec<String>, standing: &Standing<'_>) {
+fn workers(odd: &mut Vec<String>, standing: &Standing<'_>, names: &Names<'_>) {
     if standing.no_worker {
         odd.push("there is no worker of a kind that it needs".to_owned());
     }
@@ -35,7 +34,7 @@ fn workers(odd: &mut Vec<String>, standing: &Standing<'_>) {
     concerned.dedup();
     for node in concerned {
         match standing.peer(node) {
-            None => odd.push(format!("{} is not linked any more", standing.name(node))),
+            None => odd.push(format!("{} is not linked any more", names.of(node))),
             Some(peer) => {
                 let silent = peer.heard.map(|heard| (standing.now - heard).as_millis());
                 if let Some(silent) = silent.filter(|silent| *silent >= SILENT_MS) {
@@ -65,8 +64,9 @@ fn awaited(waits_for: WaitsFor) -> Vec<NodeId> {
 }
 
 /// A worker that speaks, and a room that does not move.
-fn still(odd: &mut Vec<String>, history: &RoomHistory, standing: &Standing<'_>) {
-    let last = history.events().iter().last().map(|event| event.at);
+fn still(odd: &mut Vec<String>, history: &RoomHistory, standing: &Standing<'_>, names: &Names<'_>) {
+    let moves = history.events().iter().filter(|event| is_move(event));
+    let last = moves.last().map(|event| event.at);
     let last = last.max(history.state().stream.last);
     let Some(still) = last.map(|last| (standing.now - last).as_millis()) else {
         return;
@@ -75,18 +75,14 @@ fn still(odd: &mut Vec<String>, history: &RoomHistory, standing: &Standing<'_>) 
         return;
     }
     let told = match standing.waits_for {
-        WaitsFor::Prompt { worker, .. } => format!("{} has computed nothing of it", standing.name(worker)),
-        WaitsFor::Token { worker } => format!("{} has sent no token", standing.name(worker)),
+        WaitsFor::Prompt { worker, .. } => format!("{} has computed nothing of it", names.of(worker)),
+        WaitsFor::Token { worker } => format!("{} has sent no token", names.of(worker)),
         WaitsFor::Kv { from, to } => {
-            format!(
-                "{} has not got its KV from {}",
-                standing.name(to),
-                standing.name(from)
-            )
+            format!("{} has not got its KV from {}", names.of(to), names.of(from))
         }
-        WaitsFor::Grant { worker } => format!("{} has neither granted nor refused it", standing.name(worker)),
+        WaitsFor::Grant { worker } => format!("{} has neither granted nor refused it", names.of(worker)),
         WaitsFor::Proof { worker, .. } => {
-            format!("{} has not proven its lease returned", standing.name(worker))
+            format!("{} has not proven its lease returned", names.of(worker))
         }
         WaitsFor::Credit | WaitsFor::Pause { .. } | WaitsFor::Reader | WaitsFor::Nothing => return,
     };
@@ -95,14 +91,24 @@ fn still(odd: &mut Vec<String>, history: &RoomHistory, standing: &Standing<'_>) 
         .filter_map(|node| standing.peer(node)?.heard)
         .all(|heard| (standing.now - heard).as_millis() < SILENT_MS);
     let though = match alive {
-        true => ", though its link is alive: look at that worker's engine and its log",
-        false => "",
+        true => format!(", though its link is alive: {LOOK}"),
+        false => String::new(),
     };
     odd.push(format!("for {} {told}{though}", lasting(still)));
 }
 
+/// Whether the room goes on by it: that it waits is said again and again, and also of an attempt before the present one.
+fn is_move(event: &RoomEvent) -> bool {
+    !matches!(
+        event.what,
+        RoomWhat::TimerFired { .. }
+            | RoomWhat::WorkerSaid { .. }
+            | RoomWhat::Room(Happening::ToldAgain { .. } | Happening::DrainOverdue { .. })
+    )
+}
+
 /// What has gone wrong before.
-fn past(odd: &mut Vec<String>, history: &RoomHistory) {
+fn past(odd: &mut Vec<String>, history: &RoomHistory, names: &Names<'_>) {
     let (facts, state) = (history.facts(), history.state());
     for event in history.events().iter() {
         if let RoomWhat::OwnerDied { why, .. } = &event.what {
@@ -115,6 +121,7 @@ fn past(odd: &mut Vec<String>, history: &RoomHistory) {
     if state.attempts > 1 {
         odd.push(format!("it took {} attempts", state.attempts));
     }
+    odd.extend(failures::told(history, names));
     if state.stream.longest_gap >= Stream::STALL {
         odd.push(format!(
             "its tokens stalled for {}",

@@ -1,13 +1,15 @@
 //! What happens to a room, and what it waits for, in words.
 
 use room::{
-    AbortBy, AttemptError, Failure, Finish, Happening, NodeId, Outcome, PhaseKind, Proof, Time, Transition,
-    WaitsFor, Why,
+    AbortBy, AttemptError, Failure, Finish, Happening, NodeId, Outcome, PhaseKind, Proof, Route, Time,
+    Transition, WaitsFor, Why,
 };
 
+use super::names::Names;
 use super::times::lasting;
-use super::{Standing, Tone};
-use crate::event::RoomWhat;
+use super::{Standing, Tone, failures};
+use crate::event::{Moved, RoomEvent, RoomWhat};
+use crate::history::RoomHistory;
 use crate::labels;
 
 /// What a room waits for, in words that follow "it waits for".
@@ -43,29 +45,47 @@ pub fn waits_for(waits_for: WaitsFor, no_worker: bool, now: Time, name: &dyn Fn(
     }
 }
 
-pub(super) fn standing(standing: &Standing<'_>) -> String {
+pub(super) fn standing(standing: &Standing<'_>, names: &Names<'_>) -> String {
     waits_for(standing.waits_for, standing.no_worker, standing.now, &|node| {
-        standing.name(node)
+        names.of(node)
     })
 }
 
-/// An outcome as a verb in the past.
+/// An outcome as a verb in the past, and its reason.
 pub(super) fn outcome(outcome: Outcome) -> String {
+    with_reason(&verb(outcome), outcome)
+}
+
+/// The same, with how long it took: which is no part of the reason.
+pub(super) fn outcome_after(outcome: Outcome, millis: u64) -> String {
+    with_reason(&format!("{} after {}", verb(outcome), lasting(millis)), outcome)
+}
+
+fn with_reason(said: &str, outcome: Outcome) -> String {
+    reason(outcome).map_or_else(|| said.to_owned(), |reason| format!("{said}: {reason}"))
+}
+
+fn verb(outcome: Outcome) -> String {
     match outcome {
         Outcome::Completed(Finish::Stop) => "completed".to_owned(),
         Outcome::Completed(Finish::Length) => "completed at its limit of tokens".to_owned(),
-        Outcome::Aborted(by) => format!(
-            "aborted: {}",
-            match by {
-                AbortBy::ClientGone => "its client left",
-                AbortBy::Operator => "an operator ended it",
-                AbortBy::Shutdown => "the gateway was stopped",
-                AbortBy::Sibling => "another answer of its request failed",
-            }
-        ),
-        Outcome::Failed(why) => format!("failed: {}", failure(why)),
-        Outcome::Expired(phase) => format!("expired in {phase}: the request's own deadline passed"),
+        Outcome::Aborted(_) => "aborted".to_owned(),
+        Outcome::Failed(_) => "failed".to_owned(),
+        Outcome::Expired(phase) => format!("expired in {phase}"),
     }
+}
+
+fn reason(outcome: Outcome) -> Option<String> {
+    let reason = match outcome {
+        Outcome::Completed(_) => return None,
+        Outcome::Aborted(AbortBy::ClientGone) => "its client left".to_owned(),
+        Outcome::Aborted(AbortBy::Operator) => "an operator ended it".to_owned(),
+        Outcome::Aborted(AbortBy::Shutdown) => "the gateway was stopped".to_owned(),
+        Outcome::Aborted(AbortBy::Sibling) => "another answer of its request failed".to_owned(),
+        Outcome::Failed(why) => failure(why),
+        Outcome::Expired(_) => "the request's own deadline passed".to_owned(),
+    };
+    Some(reason)
 }
 
 fn failure(why: Failure) -> String {
@@ -75,11 +95,11 @@ fn failure(why: Failure) -> String {
         Failure::NoCredit => "no worker had room for it in time".to_owned(),
         Failure::TooLarge => "it needs more blocks than any worker has".to_owned(),
         Failure::OwnerLost => "its owner died".to_owned(),
-        Failure::Attempts(error) => format!("no attempt is left; the last one: {}", attempt_error(error)),
+        Failure::Attempts(error) => format!("no attempt is left (the last one: {})", attempt_error(error)),
     }
 }
 
-fn attempt_error(error: AttemptError) -> String {
+pub(super) fn attempt_error(error: AttemptError) -> String {
     match error {
         AttemptError::WorkerLost => "the worker was lost".to_owned(),
         AttemptError::NoProgress(phase) => format!("no progress in {phase}"),
@@ -94,8 +114,9 @@ fn attempt_error(error: AttemptError) -> String {
 }
 
 /// Something that happened, and how it is to be taken.
-pub(super) fn happened(what: &RoomWhat, name: &dyn Fn(NodeId) -> String) -> (Tone, String) {
-    match what {
+pub(super) fn happened(event: &RoomEvent, history: &RoomHistory, names: &Names<'_>) -> (Tone, String) {
+    let name = |node: NodeId| names.of(node);
+    match &event.what {
         RoomWhat::Opened(facts) => (
             Tone::Step,
             format!(
@@ -104,7 +125,7 @@ pub(super) fn happened(what: &RoomWhat, name: &dyn Fn(NodeId) -> String) -> (Ton
                 facts.max_tokens
             ),
         ),
-        RoomWhat::Room(happening) => room(happening, name),
+        RoomWhat::Room(happening) => room(event, happening, history, &name),
         RoomWhat::Cached { worker, tokens } => {
             let who = name(*worker);
             (
@@ -112,23 +133,16 @@ pub(super) fn happened(what: &RoomWhat, name: &dyn Fn(NodeId) -> String) -> (Ton
                 format!("{tokens} tokens of the prompt are in {who}'s cache"),
             )
         }
-        RoomWhat::Moved(moved) => (
-            Tone::Note,
-            format!(
-                "{} pulled {} from {} in {} over {}, in {:.1} ms",
-                name(moved.to),
-                bytes(moved.bytes),
-                name(moved.from),
-                counted(moved.descriptors, "piece"),
-                moved.transport,
-                moved.lasted.micros as f64 / 1_000.0
-            ),
-        ),
+        RoomWhat::Moved(moved) => (Tone::Note, pulled(moved, &name)),
         RoomWhat::NotSent { worker, why } => (
             Tone::Fault,
             format!("an order could not be sent to {}: {why}", name(*worker)),
         ),
-        RoomWhat::TimerFired { phase } => (Tone::Warn, format!("a deadline passed in {phase}")),
+        RoomWhat::WorkerSaid { worker, why, .. } => (Tone::Note, format!("{} says: {why}", name(*worker))),
+        RoomWhat::TimerFired { phase } => (
+            Tone::Warn,
+            format!("something is due in {phase}: its owner is told"),
+        ),
         RoomWhat::OwnerSilent { phase } => (
             Tone::Fault,
             format!("its owner did not answer in {phase} and is killed"),
@@ -141,47 +155,49 @@ pub(super) fn happened(what: &RoomWhat, name: &dyn Fn(NodeId) -> String) -> (Ton
             Tone::Fault,
             format!("its heirs died as well: {workers} workers are fenced"),
         ),
-        RoomWhat::Answered {
-            outcome: fixed,
-            delivered,
-        } => {
-            let tone = if labels::is_in_order(*fixed) {
-                Tone::Step
-            } else {
-                Tone::Fault
-            };
-            let text = outcome(*fixed);
-            (
-                tone,
-                format!(
-                    "{text}; the client was told, and has {}",
-                    counted(*delivered, "token")
-                ),
-            )
-        }
+        RoomWhat::Answered { outcome, delivered } => answered(*outcome, *delivered),
         RoomWhat::Ended { .. } => (Tone::Step, "nothing is left of it".to_owned()),
     }
 }
 
-fn room(happening: &Happening, name: &dyn Fn(NodeId) -> String) -> (Tone, String) {
+fn pulled(moved: &Moved, name: &dyn Fn(NodeId) -> String) -> String {
+    format!(
+        "{} pulled {} from {} in {} over {}, in {:.1} ms",
+        name(moved.to),
+        bytes(moved.bytes),
+        name(moved.from),
+        counted(moved.descriptors, "piece"),
+        moved.transport,
+        moved.lasted.micros as f64 / 1_000.0
+    )
+}
+
+fn answered(fixed: Outcome, delivered: u32) -> (Tone, String) {
+    let tone = match labels::is_in_order(fixed) {
+        true => Tone::Step,
+        false => Tone::Fault,
+    };
+    let has = counted(delivered, "token");
+    (
+        tone,
+        format!("{}; the client was told, and has {has}", outcome(fixed)),
+    )
+}
+
+fn room(
+    event: &RoomEvent,
+    happening: &Happening,
+    history: &RoomHistory,
+    name: &dyn Fn(NodeId) -> String,
+) -> (Tone, String) {
     match *happening {
         Happening::Transition(step) => transition(step),
         Happening::AttemptFailed {
             worker,
             error,
             retried,
-        } => failed(&name(worker), error, retried),
-        Happening::Routed(route) if route.is_mixed() => (
-            Tone::Note,
-            format!("credit: {} does all of it", name(route.decode)),
-        ),
-        Happening::Routed(route) => {
-            let (prefill, decode) = (name(route.prefill), name(route.decode));
-            (
-                Tone::Note,
-                format!("credit: {prefill} computes the prompt, {decode} the answer"),
-            )
-        }
+        } => failures::line(history, event.generation, (&name(worker), error), retried),
+        Happening::Routed(route) => (Tone::Note, routed(route, name)),
         Happening::Granted {
             worker,
             cached_blocks,
@@ -204,41 +220,42 @@ fn room(happening: &Happening, name: &dyn Fn(NodeId) -> String) -> (Tone, String
         Happening::Delivered { from: 0, .. } => (Tone::Note, "the first token".to_owned()),
         Happening::Delivered { from, count } => (
             Tone::Warn,
-            format!("tokens again, after a stall: {count}, from the {}th on", from + 1),
+            format!(
+                "tokens again, after a stall: {count}, from the {} on",
+                ordinal(from.saturating_add(1))
+            ),
         ),
         Happening::Paused => (Tone::Warn, "paused: its client does not read".to_owned()),
         Happening::Resumed => (Tone::Note, "goes on: its client has read".to_owned()),
         Happening::LegOpened { worker } => (Tone::Note, format!("{} is told of it", name(worker))),
         Happening::LegReturned { worker, of, by } => returned(&name(worker), of.0, by),
-        Happening::ToldAgain { worker, told, .. } => (
-            Tone::Warn,
-            format!("{} is told again to return its lease (time {told})", name(worker)),
-        ),
-        Happening::DrainOverdue { worker, told, .. } => (
+        Happening::ToldAgain { worker, of, told } => (Tone::Warn, told_again(&name(worker), of.0, told)),
+        Happening::DrainOverdue { worker, of, told } => (Tone::Fault, overdue(&name(worker), of.0, told)),
+        Happening::Fenced { worker, of } => (
             Tone::Fault,
             format!(
-                "{} was told {told} times to return its lease, and has not",
-                name(worker)
+                "{} is fenced: it did not return its lease of attempt {}",
+                name(worker),
+                of.0
             ),
-        ),
-        Happening::Fenced { worker, .. } => (
-            Tone::Fault,
-            format!("{} is fenced: it did not return its lease", name(worker)),
         ),
     }
 }
 
-fn failed(who: &str, error: AttemptError, retried: bool) -> (Tone, String) {
-    let then = match retried {
-        true => "it is tried again",
-        false => "it is not tried again",
-    };
-    let tone = match error.is_fault() {
-        true => Tone::Fault,
-        false => Tone::Warn,
-    };
-    let why = attempt_error(error);
-    (tone, format!("the attempt failed at {who}: {why}; {then}"))
+fn routed(route: Route, name: &dyn Fn(NodeId) -> String) -> String {
+    let (prefill, decode) = (name(route.prefill), name(route.decode));
+    match route.is_mixed() {
+        true => format!("credit: {decode} does all of it"),
+        false => format!("credit: {prefill} computes the prompt, {decode} the answer"),
+    }
+}
+
+fn told_again(who: &str, attempt: u32, told: u32) -> String {
+    format!("{who} has not proven attempt {attempt} returned yet: told again (time {told})")
+}
+
+fn overdue(who: &str, attempt: u32, told: u32) -> String {
+    format!("{who} was told {told} times to return its lease of attempt {attempt}, and has not")
 }
 
 fn returned(who: &str, attempt: u32, by: Proof) -> (Tone, String) {
@@ -250,7 +267,7 @@ fn returned(who: &str, attempt: u32, by: Proof) -> (Tone, String) {
         Proof::Refused => (Tone::Note, format!("{who} never granted attempt {attempt}")),
         Proof::NotHeld => (
             Tone::Warn,
-            format!("{who} does not hold attempt {attempt} any more: its digest says so"),
+            format!("{who} does not hold attempt {attempt} any more: its digest says so (not_held)"),
         ),
         Proof::Fenced => (
             Tone::Fault,
@@ -282,8 +299,20 @@ fn transition(step: Transition) -> (Tone, String) {
     };
     (
         tone,
-        format!("{} -> {}: {why} (after {lasted})", step.from, step.to),
+        format!("{} -> {} after {lasted}: {why}", step.from, step.to),
     )
+}
+
+/// A place in an order: `1st`, `2nd`, `11th`.
+pub(super) fn ordinal(place: u32) -> String {
+    let end = match (place % 10, place % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{place}{end}")
 }
 
 fn counted(count: u32, what: &str) -> String {
@@ -299,5 +328,21 @@ fn bytes(bytes: u64) -> String {
         1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
         _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ordinal;
+
+    #[test]
+    fn a_place_ends_as_it_is_spoken() {
+        let places = [1, 2, 3, 4, 11, 12, 13, 21, 102, 111, 1_013].map(ordinal);
+        assert_eq!(
+            places,
+            [
+                "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th", "1013th"
+            ]
+        );
     }
 }

@@ -1,100 +1,28 @@
 //! What is kept of one room, at its owner's gateway.
 
-use std::fmt;
+use room::{AttemptError, Generation, Happening, NodeId, Outcome, PhaseKind, Span, Time};
 
-use room::{Generation, Happening, NodeId, Outcome, PhaseKind, Route, Span, Time};
-
-use super::kept::Kept;
+use super::kept::{Ends, Kept};
+use super::state::{Failed, RoomState, Workers};
 use super::stream::Stream;
-use crate::event::{RoomEvent, RoomWhat};
-use crate::facts::{Facts, SharedFacts};
+use crate::event::{RoomEvent, RoomWhat, Text};
+use crate::facts::SharedFacts;
+use crate::roster::Roster;
 
-/// A room's history. Made of its events alone.
+/// Workers whose names are kept with a room.
+const NAMES: usize = 64;
+
+/// A room's history. Made of its events, and of what the roster knows when they come of the workers that they mention.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RoomHistory {
     facts: SharedFacts,
     kept: Kept<RoomEvent>,
     state: RoomState,
     latest: Time,
-}
-
-/// What a room's events add up to.
-#[derive(Copy, Clone, Eq, PartialEq, Debug)]
-pub struct RoomState {
-    /// Its current or last attempt.
-    pub generation: Generation,
-    /// Where it is.
-    pub phase: PhaseKind,
-    /// Since when.
-    pub entered: Time,
-    /// The live phase that it left for good; none while it is live.
-    pub ended_in: Option<PhaseKind>,
-    /// The outcome and when it was fixed, once that is so.
-    pub outcome: Option<(Outcome, Time)>,
-    /// When nothing of it was left.
-    pub ended: Option<Time>,
-    /// Attempts so far.
-    pub attempts: u32,
-    /// The workers of its current or last attempt that got credit.
-    pub route: Option<Route>,
-    /// How long it has waited for credit in all, up to the last time that it got some.
-    pub queued: Span,
-    /// Tokens of the prompt that did not have to be computed.
-    pub cached_tokens: u32,
-    /// Whether a worker was fenced for a lease of it.
-    pub fenced: bool,
-    /// The workers that were told of it.
-    pub workers: Workers,
-    /// How its tokens came.
-    pub stream: Stream,
-}
-
-impl RoomState {
-    /// From its arrival at the door to its first token.
-    #[must_use]
-    pub fn to_first_token(&self, facts: &Facts) -> Option<Span> {
-        self.stream.first.map(|first| first - facts.arrived())
-    }
-
-    /// From its arrival at the door to the outcome.
-    #[must_use]
-    pub fn to_outcome(&self, facts: &Facts) -> Option<Span> {
-        self.outcome.map(|(_, at)| at - facts.arrived())
-    }
-}
-
-/// Workers in the order in which they were met; of a room that met many, the first ones.
-#[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
-pub struct Workers {
-    met: [Option<NodeId>; Self::MOST],
-}
-
-impl fmt::Display for Workers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, worker) in self.iter().enumerate() {
-            let between = if place == 0 { "" } else { "," };
-            write!(f, "{between}{worker}")?;
-        }
-        Ok(())
-    }
-}
-
-impl Workers {
-    /// How many are remembered.
-    pub const MOST: usize = 8;
-
-    fn meet(&mut self, worker: NodeId) {
-        if self.iter().all(|known| known != worker)
-            && let Some(free) = self.met.iter_mut().find(|place| place.is_none())
-        {
-            *free = Some(worker);
-        }
-    }
-
-    /// Each once.
-    pub fn iter(&self) -> impl Iterator<Item = NodeId> {
-        self.met.into_iter().flatten()
-    }
+    roster: Roster,
+    names: Vec<(NodeId, Text)>,
+    /// Attempts that failed; of one whose worker was lost, how its link ended.
+    failed: Ends<(Failed, Option<Text>)>,
 }
 
 impl RoomHistory {
@@ -116,6 +44,9 @@ impl RoomHistory {
             fenced: false,
             workers: Workers::default(),
             stream: Stream::default(),
+            faults: 0,
+            computed: None,
+            failed: None,
         };
         let mut kept = Kept::default();
         kept.milestone(opened);
@@ -124,7 +55,16 @@ impl RoomHistory {
             facts,
             kept,
             state,
+            roster: Roster::default(),
+            names: Vec::new(),
+            failed: Ends::new(Kept::<RoomEvent>::MILESTONES),
         }
+    }
+
+    /// The same, which asks this roster for the names of workers.
+    #[must_use]
+    pub fn with_roster(self, roster: Roster) -> Self {
+        Self { roster, ..self }
     }
 
     /// The event that a room begins with.
@@ -141,6 +81,9 @@ impl RoomHistory {
     /// Another event of this room. Returns, for new tokens, how long after those before them they came.
     pub fn push(&mut self, event: &RoomEvent) -> Option<Span> {
         self.latest = self.latest.max(event.at);
+        for worker in mentioned(&event.what).into_iter().flatten() {
+            self.learn(worker);
+        }
         match &event.what {
             RoomWhat::Room(happening) => return self.happened(event, happening),
             RoomWhat::Cached { tokens, .. } => self.state.cached_tokens = *tokens,
@@ -151,10 +94,14 @@ impl RoomHistory {
                 self.enter(PhaseKind::Ended, event.at);
                 self.state.ended = Some(event.at);
             }
+            RoomWhat::TimerFired { .. } => {
+                self.kept.repeat(event.clone());
+                return None;
+            }
             RoomWhat::Opened(_)
             | RoomWhat::Moved(_)
             | RoomWhat::NotSent { .. }
-            | RoomWhat::TimerFired { .. }
+            | RoomWhat::WorkerSaid { .. }
             | RoomWhat::OwnerSilent { .. } => {}
         }
         self.kept.milestone(event.clone());
@@ -163,21 +110,29 @@ impl RoomHistory {
 
     fn happened(&mut self, event: &RoomEvent, happening: &Happening) -> Option<Span> {
         match happening {
-            Happening::Computed { .. } => {
+            Happening::Computed { positions, of, .. } => {
+                self.state.computed = Some((*positions, *of));
                 self.kept.chunk(event.clone());
                 return None;
             }
             Happening::Delivered { count, .. } => {
                 let gap = self.state.stream.batch(event.at, *count);
-                if gap.is_none_or(|gap| gap >= Stream::STALL) {
-                    self.kept.chunk(event.clone());
+                match gap {
+                    None => self.kept.milestone(event.clone()),
+                    Some(gap) if gap >= Stream::STALL => self.kept.chunk(event.clone()),
+                    Some(_) => {}
                 }
                 return gap;
+            }
+            Happening::Paused | Happening::Resumed | Happening::ToldAgain { .. } => {
+                self.kept.repeat(event.clone());
+                return None;
             }
             Happening::Transition(step) => {
                 self.state.generation = event.generation;
                 if step.to == PhaseKind::Queued {
                     self.state.attempts = self.state.attempts.saturating_add(1);
+                    self.state.computed = None;
                 }
                 if step.from == PhaseKind::Queued {
                     let queued = &mut self.state.queued;
@@ -188,17 +143,47 @@ impl RoomHistory {
             Happening::LegOpened { worker } => self.state.workers.meet(*worker),
             Happening::Routed(route) => self.state.route = Some(*route),
             Happening::Fenced { .. } => self.state.fenced = true,
-            Happening::AttemptFailed { .. }
-            | Happening::Granted { .. }
+            Happening::AttemptFailed { worker, error, .. } => self.attempt_failed(event, *worker, *error),
+            Happening::Granted { .. }
             | Happening::Published { .. }
-            | Happening::Paused
-            | Happening::Resumed
             | Happening::LegReturned { .. }
-            | Happening::ToldAgain { .. }
             | Happening::DrainOverdue { .. } => {}
         }
         self.kept.milestone(event.clone());
         None
+    }
+
+    /// Told before the room leaves the phase in which it failed.
+    fn attempt_failed(&mut self, event: &RoomEvent, worker: NodeId, error: AttemptError) {
+        let state = &mut self.state;
+        state.faults = state.faults.saturating_add(u32::from(error.is_fault()));
+        let all = self.facts.prompt_tokens.saturating_add(state.stream.tokens);
+        let (computed, positions) = state.computed.unwrap_or((0, all));
+        let failed = Failed {
+            attempt: event.generation,
+            worker,
+            error,
+            phase: state.phase,
+            in_phase: event.at - state.entered,
+            computed,
+            positions,
+            delivered: state.stream.tokens,
+            silent: self.roster.last_heard(worker).map(|heard| event.at - heard),
+        };
+        state.failed = Some(failed);
+        let is_lost = error == AttemptError::WorkerLost;
+        let link_end = is_lost.then(|| self.roster.link_end(worker)).flatten();
+        self.failed.push(event.generation.0, (failed, link_end));
+    }
+
+    /// A worker that is mentioned is called so for as long as the history is kept.
+    fn learn(&mut self, worker: NodeId) {
+        if self.names.len() >= NAMES || self.name(worker).is_some() {
+            return;
+        }
+        if let Some(name) = self.roster.name(worker) {
+            self.names.push((worker, name));
+        }
     }
 
     fn enter(&mut self, phase: PhaseKind, at: Time) {
@@ -246,5 +231,58 @@ impl RoomHistory {
     #[must_use]
     pub fn state(&self) -> &RoomState {
         &self.state
+    }
+
+    /// The workers that its events mention, with their names, as far as they are known: incarnations in the order in which they were met.
+    #[must_use]
+    pub fn names(&self) -> &[(NodeId, Text)] {
+        &self.names
+    }
+
+    /// The name of a worker that its events mention.
+    #[must_use]
+    pub fn name(&self, worker: NodeId) -> Option<&Text> {
+        let of = self.names.iter().find(|(node, _)| *node == worker);
+        of.map(|(_, name)| name)
+    }
+
+    /// Its attempts that failed, in order, as far as their events are kept. Of one whose worker was lost, how its link ended, if that is known.
+    pub fn failed(&self) -> impl DoubleEndedIterator<Item = (&Failed, Option<&Text>)> {
+        let all = self.failed.iter();
+        all.map(|(_, (failed, link_end))| (failed, link_end.as_ref()))
+    }
+}
+
+/// The workers that an event is about.
+fn mentioned(what: &RoomWhat) -> [Option<NodeId>; 2] {
+    let one = |worker: &NodeId| [Some(*worker), None];
+    match what {
+        RoomWhat::Room(happening) => match happening {
+            Happening::Routed(route) => [Some(route.prefill), Some(route.decode)],
+            Happening::AttemptFailed { worker, .. }
+            | Happening::Granted { worker, .. }
+            | Happening::Computed { worker, .. }
+            | Happening::Published { worker }
+            | Happening::LegOpened { worker }
+            | Happening::LegReturned { worker, .. }
+            | Happening::ToldAgain { worker, .. }
+            | Happening::DrainOverdue { worker, .. }
+            | Happening::Fenced { worker, .. } => one(worker),
+            Happening::Transition(_)
+            | Happening::Delivered { .. }
+            | Happening::Paused
+            | Happening::Resumed => [None, None],
+        },
+        RoomWhat::Moved(moved) => [Some(moved.from), Some(moved.to)],
+        RoomWhat::Cached { worker, .. }
+        | RoomWhat::NotSent { worker, .. }
+        | RoomWhat::WorkerSaid { worker, .. } => one(worker),
+        RoomWhat::Opened(_)
+        | RoomWhat::TimerFired { .. }
+        | RoomWhat::OwnerSilent { .. }
+        | RoomWhat::OwnerDied { .. }
+        | RoomWhat::Buried { .. }
+        | RoomWhat::Answered { .. }
+        | RoomWhat::Ended { .. } => [None, None],
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use room::{Span, StayPhase, Time};
+use room::{Span, StayCause, StayPhase, Time};
 
 use super::kept::Kept;
 use super::stream::Stream;
@@ -67,6 +67,11 @@ impl StayHistory {
                 self.phase = step.to;
                 if step.to.is_none() {
                     self.ended = Some(event.at);
+                }
+                if step.why == StayCause::ProofOverdue {
+                    // Told again and again for as long as it lasts.
+                    self.kept.repeat(event.clone());
+                    return None;
                 }
             }
             StayWhat::Opened(_)

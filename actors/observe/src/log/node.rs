@@ -5,11 +5,12 @@ use tracing::{debug, error, info, warn};
 
 use crate::event::{LinkEnd, NodeWhat, Text, WorkerEnd};
 use crate::labels;
+use crate::roster::Roster;
 
 const TARGET: &str = "runtime::node";
 
 #[expect(clippy::too_many_lines, reason = "a table: one entry a kind")]
-pub(super) fn write(what: &NodeWhat) {
+pub(super) fn write(what: &NodeWhat, roster: &Roster) {
     match what {
         NodeWhat::RequestRefused {
             request_id,
@@ -36,7 +37,7 @@ pub(super) fn write(what: &NodeWhat) {
             info!(target: TARGET, worker = &**name, node = %worker, why = &**why, "a worker is leaving");
         }
         NodeWhat::Fencing { worker, why } => {
-            warn!(target: TARGET, node = %worker, why = &**why, "a worker is cut off");
+            warn!(target: TARGET, worker = &*roster.called(*worker), node = %worker, why = &**why, "a worker is cut off");
         }
         NodeWhat::WorkerUnlinked {
             worker,
@@ -109,5 +110,22 @@ pub(super) fn write(what: &NodeWhat) {
 }
 
 fn counted(name: &Text, counted: &HostCounters) {
-    debug!(target: TARGET, worker = &**name, ?counted, "what the host counts");
+    debug!(
+        target: TARGET,
+        worker = &**name,
+        stale = counted.stale,
+        unknown = counted.unknown,
+        duplicates = counted.duplicates,
+        out_of_order = counted.out_of_order,
+        late_reports = counted.late_reports,
+        refused = counted.refused,
+        healed_by_digest = counted.healed_by_digest,
+        ended_with_link = counted.ended_with_link,
+        superseded = counted.superseded,
+        evictions = counted.evictions,
+        expired = counted.expired,
+        proofs_overdue = counted.proofs_overdue,
+        transitions_lost = counted.transitions_lost,
+        "what the host counts"
+    );
 }

@@ -23,6 +23,7 @@ pub use levels::{
 pub use outcomes::outcomes;
 
 use crate::recorder::{Listener, Told};
+use crate::roster::Roster;
 use crate::sampling::Sampling;
 use conservation::Open;
 use families::{Exemplars, Shelf};
@@ -73,8 +74,9 @@ pub struct Metrics {
 
 impl Metrics {
     /// Those of a node where nothing has happened yet. `sampling` is what traces are kept by, if any are made: exemplars name those that are.
+    /// `roster` is the node's: its recorder's.
     #[must_use]
-    pub fn new(sampling: Option<Sampling>) -> Self {
+    pub fn new(sampling: Option<Sampling>, roster: Roster) -> Self {
         let mut registry = Registry::default();
         let mut shelf = Shelf(&mut registry);
         let (rooms, stays, nodes) = (
@@ -84,7 +86,7 @@ impl Metrics {
         );
         Self {
             registry,
-            names: Names::default(),
+            names: Names::new(roster),
             exemplars: Exemplars { sampling },
             rooms,
             stays,

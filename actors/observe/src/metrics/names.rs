@@ -1,11 +1,12 @@
 //! Names as values of labels. They come from peers, so how many there are is bounded here: what is beyond is [`OTHER`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use room::NodeId;
 
 use crate::event::Text;
+use crate::roster::Roster;
 
 /// What stands for every name that is beyond the bound, and for a worker that was never heard of.
 const OTHER: &str = "other";
@@ -13,18 +14,16 @@ const OTHER: &str = "other";
 /// Workers told apart in the life of a process. Beyond that, which takes as many names and not as many restarts, they are counted together.
 const WORKERS: usize = 256;
 
-/// Incarnations whose names are remembered: of one that is gone there is still news.
-const INCARNATIONS: usize = 1_024;
-
 /// Pairs of workers told apart, each by what carried KV between them.
 const PAIRS: usize = 1_024;
 
 /// Transports told apart.
 const TRANSPORTS: usize = 16;
 
-/// Names that were met.
+/// Names that were met, each as the label that it has.
 #[derive(Debug)]
 pub(super) struct Names {
+    roster: Roster,
     other: Text,
     known: RwLock<Known>,
 }
@@ -34,19 +33,18 @@ struct Known {
     workers: BTreeSet<Text>,
     transports: BTreeSet<Text>,
     pairs: BTreeSet<(Text, Text, Text)>,
-    incarnations: BTreeMap<NodeId, Text>,
 }
 
-impl Default for Names {
-    fn default() -> Self {
+impl Names {
+    /// Those of the workers in this roster.
+    pub(super) fn new(roster: Roster) -> Self {
         Self {
+            roster,
             other: OTHER.into(),
             known: RwLock::default(),
         }
     }
-}
 
-impl Names {
     fn read<R>(&self, f: impl FnOnce(&Known) -> R) -> R {
         f(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -57,30 +55,14 @@ impl Names {
 
     /// An incarnation is this worker's from now on. Gives the worker's label.
     pub(super) fn meet(&self, node: NodeId, name: &str) -> Text {
-        if let Some(label) = self.read(|known| {
-            known
-                .incarnations
-                .get(&node)
-                .filter(|label| ***label == *name)
-                .cloned()
-        }) {
-            return label;
-        }
-        let label = self.worker(name);
-        self.write(|known| {
-            known.incarnations.insert(node, Arc::clone(&label));
-            while known.incarnations.len() > INCARNATIONS {
-                // The oldest: incarnations ascend with time.
-                known.incarnations.pop_first();
-            }
-        });
-        label
+        self.roster.meet(node, name);
+        self.worker(name)
     }
 
     /// The label of the worker with this incarnation.
     pub(super) fn of(&self, node: NodeId) -> Text {
-        let label = self.read(|known| known.incarnations.get(&node).cloned());
-        label.unwrap_or_else(|| Arc::clone(&self.other))
+        let name = self.roster.name(node);
+        name.map_or_else(|| Arc::clone(&self.other), |name| self.worker(&name))
     }
 
     /// The label of the worker of this name.
@@ -143,11 +125,16 @@ mod tests {
 
     use room::NodeId;
 
-    use super::{INCARNATIONS, Names, OTHER, PAIRS, TRANSPORTS, WORKERS};
+    use super::{Names, OTHER, PAIRS, TRANSPORTS, WORKERS};
+    use crate::roster::Roster;
+
+    fn names() -> Names {
+        Names::new(Roster::default())
+    }
 
     #[test]
     fn peers_cannot_make_up_names_without_end() {
-        let names = Names::default();
+        let names = names();
         let workers: BTreeSet<_> = (0..10_000)
             .map(|n| names.meet(NodeId(n), &format!("w{n}")))
             .collect();
@@ -157,12 +144,11 @@ mod tests {
         assert_eq!(&*names.worker("w9999"), OTHER);
         let transports: BTreeSet<_> = (0..100).map(|n| names.transport(&format!("t{n}"))).collect();
         assert_eq!(transports.len(), TRANSPORTS + 1);
-        assert_eq!(names.read(|known| known.incarnations.len()), INCARNATIONS);
     }
 
     #[test]
     fn pairs_are_fewer_than_workers_could_make() {
-        let names = Names::default();
+        let names = names();
         for n in 0..100 {
             names.meet(NodeId(n), &format!("w{n}"));
         }
@@ -179,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_restarted_worker_keeps_its_label_and_the_old_incarnation_too() {
-        let names = Names::default();
+        let names = names();
         names.meet(NodeId(1), "decode-0");
         names.meet(NodeId(2), "decode-0");
         assert_eq!(&*names.of(NodeId(1)), "decode-0");

@@ -181,6 +181,8 @@ impl Rooms {
                 let worker = names.of(*worker);
                 self.attempts.not_sent.get_or_create(&Worker { worker }).inc();
             }
+            // What follows from it is counted.
+            RoomWhat::WorkerSaid { .. } => {}
             RoomWhat::TimerFired { phase } => {
                 let phase = phase.name();
                 self.owners.overdue.get_or_create(&Phase { phase }).inc();

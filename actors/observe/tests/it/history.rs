@@ -1,6 +1,8 @@
 //! What a history keeps, and what it adds up to.
 
-use observe::{Kept, RoomEvent, RoomHistory, RoomWhat, StayEvent, StayWhat, Stream};
+use observe::{
+    Kept, NodeEvent, NodeWhat, Recorder, RoomEvent, RoomHistory, RoomWhat, StayEvent, StayWhat, Stream,
+};
 use room::{Finish, Happening, Holds, Outcome, PhaseKind, Span, StayCause, StayPhase, StayTransition, Why};
 
 use crate::kit::{self, PREFILL, at, at_worker, delivered, event, facts, step};
@@ -139,14 +141,171 @@ fn a_history_is_bounded_whatever_happens() {
     for n in 0..10_000 {
         let phase = PhaseKind::Decoding;
         history.push(&event(2_000 + n, 1, RoomWhat::TimerFired { phase }));
+        history.push(&event(2_000 + n, 1, RoomWhat::Buried { workers: 1 }));
     }
-    let bound = Kept::<RoomEvent>::MILESTONES;
-    assert_eq!(history.events().iter().count(), bound);
-    assert_eq!(history.events().left_out() as usize, 10_001 - bound);
+    let (milestones, repeats) = (Kept::<RoomEvent>::MILESTONES, Kept::<RoomEvent>::REPEATS);
+    assert_eq!(history.events().iter().count(), milestones + repeats);
+    assert_eq!(
+        history.events().left_out() as usize,
+        20_001 - milestones - repeats
+    );
     // The ten kilobytes that a board speaks of.
-    let most = Kept::<RoomEvent>::MILESTONES + Kept::<RoomEvent>::CHUNKS;
+    let most = milestones + repeats + Kept::<RoomEvent>::CHUNKS;
     assert!(size_of::<(u32, RoomEvent)>() * most <= 12 << 10);
     assert!(size_of::<(u32, StayEvent)>() * most <= 12 << 10);
+}
+
+/// A worker hangs and is told again and again to return what it has of one attempt after the other.
+fn told_again_and_again() -> RoomHistory {
+    let mut history = RoomHistory::new(facts(0));
+    let stuck = room::AttemptError::NoProgress(PhaseKind::Prefilling);
+    for attempt in 1..=3_u32 {
+        let ms = 10_000 * u64::from(attempt);
+        let failed = Happening::AttemptFailed {
+            worker: PREFILL,
+            error: stuck,
+            retried: attempt < 3,
+        };
+        history.push(&event(ms, attempt, RoomWhat::Room(failed)));
+        let retry = Why::Retry(stuck);
+        let next = step(PhaseKind::Prefilling, PhaseKind::Queued, retry, 10_000);
+        history.push(&event(ms, attempt + 1, next));
+        for told in 2..=100 {
+            let phase = PhaseKind::Prefilling;
+            history.push(&event(
+                ms + u64::from(told),
+                attempt + 1,
+                RoomWhat::TimerFired { phase },
+            ));
+            let again = Happening::ToldAgain {
+                worker: PREFILL,
+                of: room::Generation(attempt),
+                told,
+            };
+            history.push(&event(ms + u64::from(told), attempt + 1, RoomWhat::Room(again)));
+        }
+    }
+    history
+}
+
+#[test]
+fn what_is_said_again_and_again_pushes_out_nothing_that_decides() {
+    let history = told_again_and_again();
+    let events = history.events();
+    let count = |is: fn(&Happening) -> bool| {
+        let of = |event: &&RoomEvent| matches!(&event.what, RoomWhat::Room(happening) if is(happening));
+        events.iter().filter(of).count()
+    };
+    assert_eq!(count(|what| matches!(what, Happening::AttemptFailed { .. })), 3);
+    assert_eq!(count(|what| matches!(what, Happening::Transition(_))), 3);
+    let repeats = Kept::<RoomEvent>::REPEATS;
+    assert_eq!(events.left_out() as usize, 3 * 2 * 99 - repeats);
+    assert_eq!(events.iter().count(), 1 + 6 + repeats);
+}
+
+#[test]
+fn where_something_is_left_out_is_known() {
+    let history = told_again_and_again();
+    let events = history.events().with_gaps();
+    let gaps: Vec<(u32, u64)> = events
+        .iter()
+        .filter(|(gap, _)| *gap > 0)
+        .map(|(gap, event)| (*gap, event.at.micros / 1_000))
+        .collect();
+    // Each attempt has 198 repetitions: of the first eight are kept, of the second none, and of the third the last eight.
+    assert_eq!(gaps, [(190, 20_000), (198, 30_000), (190, 30_097)]);
+    assert_eq!(
+        gaps.iter().map(|(gap, _)| gap).sum::<u32>(),
+        history.events().left_out()
+    );
+}
+
+fn linked(recorder: &Recorder, worker: room::NodeId, name: &str) {
+    let what = NodeWhat::WorkerLinked {
+        worker,
+        name: name.into(),
+        role: room::Role::Prefill,
+        blocks: 1,
+        block_tokens: 1,
+        slots: 1,
+    };
+    recorder.node(&NodeEvent { at: at(900), what });
+}
+
+#[test]
+fn a_history_keeps_the_names_of_its_workers_when_nobody_else_does() {
+    let recorder = Recorder::default();
+    let mut history = RoomHistory::new(facts(0)).with_roster(recorder.roster().clone());
+    linked(&recorder, PREFILL, "prefill-0");
+    let opened = |worker| RoomWhat::Room(Happening::LegOpened { worker });
+    history.push(&event(1_010, 1, opened(PREFILL)));
+    // So many others come that it is forgotten.
+    for n in 0..2_000 {
+        linked(&recorder, room::NodeId(100 + n), &format!("w{n}"));
+    }
+    assert_eq!(recorder.roster().name(PREFILL), None);
+    assert_eq!(history.name(PREFILL).map(|name| &**name), Some("prefill-0"));
+    assert_eq!(history.name(room::NodeId(2)), None);
+    // And it is bounded itself.
+    for n in 0..2_000 {
+        history.push(&event(1_020, 1, opened(room::NodeId(100 + n))));
+    }
+    assert_eq!(history.names().len(), 64);
+}
+
+#[test]
+fn an_attempt_that_failed_is_remembered_as_it_was_then() {
+    let recorder = Recorder::default();
+    linked(&recorder, PREFILL, "prefill-0");
+    let mut history = RoomHistory::new(facts(0)).with_roster(recorder.roster().clone());
+    let error = room::AttemptError::NoProgress(PhaseKind::Prefilling);
+    let failed = |retried| {
+        RoomWhat::Room(Happening::AttemptFailed {
+            worker: PREFILL,
+            error,
+            retried,
+        })
+    };
+    let computed = Happening::Computed {
+        worker: PREFILL,
+        positions: 4,
+        of: 10,
+    };
+    for (ms, what) in [
+        (
+            1_010,
+            step(PhaseKind::Queued, PhaseKind::Reserving, Why::Admitted, 10),
+        ),
+        (
+            1_020,
+            step(PhaseKind::Reserving, PhaseKind::Prefilling, Why::Reserved, 10),
+        ),
+        (1_100, RoomWhat::Room(computed)),
+    ] {
+        history.push(&event(ms, 1, what));
+    }
+    recorder.roster().heard(PREFILL, at(10_900));
+    history.push(&event(11_020, 1, failed(true)));
+    let was = history.state().failed.expect("it failed");
+    assert_eq!((was.attempt.0, was.worker, was.error), (1, PREFILL, error));
+    assert_eq!(
+        (was.phase, was.in_phase),
+        (PhaseKind::Prefilling, Span::from_millis(10_000))
+    );
+    assert_eq!((was.computed, was.positions, was.delivered), (4, 10, 0));
+    assert_eq!(was.silent, Some(Span::from_millis(120)));
+    // The next one begins with nothing.
+    let next = step(
+        PhaseKind::Prefilling,
+        PhaseKind::Queued,
+        Why::Retry(error),
+        10_000,
+    );
+    history.push(&event(11_020, 2, next));
+    history.push(&event(12_000, 2, failed(false)));
+    let was = history.state().failed.expect("it failed again");
+    assert_eq!((was.attempt.0, was.computed, was.positions), (2, 0, 10));
+    assert_eq!((history.state().faults, history.failed().count()), (2, 2));
 }
 
 #[test]

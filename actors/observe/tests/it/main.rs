@@ -7,6 +7,8 @@ mod ids;
 mod kit;
 mod labels;
 mod listeners;
+mod log;
 mod metrics;
 mod sampling;
 mod spans;
+mod told;

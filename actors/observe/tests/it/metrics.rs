@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use observe::{
     Event, Exposition, GatewayLevels, LinkEnd, LinkedWorker, Listener, Metrics, Moved, NodeEvent, NodeLevels,
-    NodeWhat, Pool, RoomHistory, RoomLevel, RoomWhat, Sampling, StayWhat, Tables, Told, Trace, WorkerLevels,
-    outcomes,
+    NodeWhat, Pool, Recorder, RoomHistory, RoomLevel, RoomWhat, Roster, Sampling, StayWhat, Tables, Told,
+    Trace, WorkerLevels, outcomes,
 };
 use room::{
     AttemptError, Failure, Finish, Generation, Happening, HostCounters, NodeId, Outcome, PhaseKind, Proof,
@@ -13,6 +13,11 @@ use room::{
 };
 
 use crate::kit::{self, GATEWAY, PREFILL, at};
+
+/// Those of a node where nothing has happened yet.
+fn fresh() -> Metrics {
+    Metrics::new(None, Roster::default())
+}
 
 /// Tells all of a room's events, in order.
 fn tell(metrics: &Metrics, history: &RoomHistory) {
@@ -107,7 +112,7 @@ fn gateway(rooms: usize, tables: Tables, workers: Vec<LinkedWorker>) -> NodeLeve
 
 #[test]
 fn a_room_is_counted_by_its_outcome_and_timed_by_its_phases() {
-    let metrics = Metrics::new(None);
+    let metrics = fresh();
     let stop = Outcome::Completed(Finish::Stop);
     tell(&metrics, &kit::ended(0, Some(1_200), stop, 1_400));
     let text = plain(&metrics, &NodeLevels::default());
@@ -128,7 +133,7 @@ fn a_room_is_counted_by_its_outcome_and_timed_by_its_phases() {
 
 #[test]
 fn every_outcome_is_a_series_before_it_happens() {
-    let text = plain(&Metrics::new(None), &NodeLevels::default());
+    let text = plain(&fresh(), &NodeLevels::default());
     for outcome in outcomes() {
         let (outcome, reason) = observe::labels::outcome(outcome);
         check(
@@ -170,7 +175,7 @@ fn an_exemplar_names_a_trace_that_is_kept() {
         slow_total: Span::from_millis(60_000),
     };
     let exemplars = |flags, first_ms, outcome| {
-        let metrics = Metrics::new(Some(sampling));
+        let metrics = Metrics::new(Some(sampling), Roster::default());
         tell(
             &metrics,
             &kit::ended(flags, Some(first_ms), outcome, first_ms + 10),
@@ -200,7 +205,7 @@ fn an_exemplar_names_a_trace_that_is_kept() {
     );
     assert_eq!(exemplars(0, 1_100, lost), [false, true, false], "it failed");
     // The older format has none.
-    let metrics = Metrics::new(None);
+    let metrics = fresh();
     tell(&metrics, &kit::ended(0, Some(1_100), stop, 1_200));
     assert!(!plain(&metrics, &NodeLevels::default()).contains("trace_id"));
 }
@@ -215,7 +220,7 @@ fn who_asks_for_openmetrics_gets_it() {
 
 #[test]
 fn what_is_blamed_on_a_worker_is_a_series_from_its_first_link_on() {
-    let metrics = Metrics::new(None);
+    let metrics = fresh();
     linked(&metrics, PREFILL, "prefill-0");
     let before = plain(&metrics, &NodeLevels::default());
     check(&before, r#"innkeeper_fences_total{worker="prefill-0"} 0"#);
@@ -252,7 +257,7 @@ fn what_is_blamed_on_a_worker_is_a_series_from_its_first_link_on() {
 
 #[test]
 fn kv_is_counted_by_pair_and_transport_and_neither_without_end() {
-    let metrics = Metrics::new(None);
+    let metrics = fresh();
     let history = kit::ended(0, Some(1_100), Outcome::Completed(Finish::Stop), 1_200);
     for n in 0..1_000 {
         linked(&metrics, NodeId(n), &format!("w{n}"));
@@ -300,7 +305,7 @@ fn kv_is_counted_by_pair_and_transport_and_neither_without_end() {
 
 #[test]
 fn the_counts_of_hosts_are_increases_of_workers_whatever_their_incarnation() {
-    let metrics = Metrics::new(None);
+    let metrics = fresh();
     let counted = |node_id, healed_by_digest, stale| {
         let counters = HostCounters {
             healed_by_digest,
@@ -335,7 +340,7 @@ fn the_counts_of_hosts_are_increases_of_workers_whatever_their_incarnation() {
 
 /// A worker that made a step, has a gateway, and told of a stay.
 fn busy_worker() -> Metrics {
-    let metrics = Metrics::new(None);
+    let metrics = fresh();
     let name = || "prefill-0".into();
     let (worker, gateway) = (PREFILL, GATEWAY);
     node(&metrics, NodeWhat::WorkerStarted { name: name(), worker });
@@ -435,7 +440,7 @@ fn a_worker_that_lost_its_gateway_has_none() {
 /// Rooms open = leases held = histories open; what is forgotten shows as a difference.
 #[test]
 fn what_is_forgotten_is_a_difference() {
-    let metrics = Metrics::new(None);
+    let metrics = fresh();
     let difference = |levels: &NodeLevels, between: &str| {
         let series = format!(r#"innkeeper_conservation_difference{{between="{between}"}}"#);
         value(&plain(&metrics, levels), &series)
@@ -497,7 +502,7 @@ fn what_is_forgotten_is_a_difference() {
 /// Beyond the bound of names several workers are one: added up, and not said twice.
 #[test]
 fn gauges_of_more_workers_than_have_names_are_added_up() {
-    let metrics = Metrics::new(None);
+    let metrics = fresh();
     let workers = (0..300).map(|n| LinkedWorker {
         name: format!("w{n}"),
         ..worker(2, 0)
@@ -514,12 +519,36 @@ fn gauges_of_more_workers_than_have_names_are_added_up() {
     assert_eq!(names.len(), series.len(), "a series is there twice");
 }
 
+/// A recorder and its metrics have one roster: a worker that one of them met has its name in both.
+#[test]
+fn a_recorders_roster_is_that_of_its_metrics() {
+    let roster = Roster::default();
+    let metrics = std::sync::Arc::new(Metrics::new(None, roster.clone()));
+    let listener = std::sync::Arc::clone(&metrics) as std::sync::Arc<dyn Listener>;
+    let recorder = Recorder::with_roster(roster, vec![listener], None, Sampling::default());
+    let event = |what| NodeEvent { at: at(1), what };
+    recorder.node(&event(NodeWhat::WorkerLeaving {
+        worker: PREFILL,
+        name: "prefill-0".into(),
+        why: "it was told to stop".into(),
+    }));
+    recorder.node(&event(NodeWhat::Fencing {
+        worker: PREFILL,
+        why: "it did not prove a lease returned".into(),
+    }));
+    assert_eq!(recorder.roster().name(PREFILL).as_deref(), Some("prefill-0"));
+    check(
+        &plain(&metrics, &NodeLevels::default()),
+        r#"innkeeper_workers_cut_off_total{worker="prefill-0"} 1"#,
+    );
+}
+
 /// It is what a recorder asks of its listeners.
 #[test]
 fn events_reach_it_through_a_recorder() {
-    let metrics = std::sync::Arc::new(Metrics::new(None));
+    let metrics = std::sync::Arc::new(fresh());
     let listener = std::sync::Arc::clone(&metrics) as std::sync::Arc<dyn Listener>;
-    let recorder = observe::Recorder::new(vec![listener], None, Sampling::default());
+    let recorder = Recorder::new(vec![listener], None, Sampling::default());
     let event = NodeEvent {
         at: at(1),
         what: NodeWhat::MailDropped { seq: 1 },

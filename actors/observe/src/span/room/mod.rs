@@ -94,6 +94,14 @@ impl<'a> Walk<'a> {
             RoomWhat::NotSent { worker, why } => {
                 self.tell(at, "not_sent", vec![node(*worker), (name::WHY, why.into())]);
             }
+            RoomWhat::WorkerSaid {
+                worker,
+                generation,
+                why,
+            } => {
+                let why = vec![(name::WHY, why.into())];
+                self.on_leg(at, leg(*generation, *worker), "worker_said", why);
+            }
             RoomWhat::TimerFired { phase } => self.tell(at, "deadline", vec![in_phase(*phase)]),
             RoomWhat::OwnerSilent { phase } => self.tell(at, "owner_silent", vec![in_phase(*phase)]),
             RoomWhat::OwnerDied { why, deaths, .. } => {

@@ -99,14 +99,11 @@ fn refused_often() -> RoomHistory {
     }
     push(&mut history, 201, prefilled(ms, PREFILL));
     // So many that the first which is known after the gap is the last of its attempt.
-    let phase = PhaseKind::Pulling;
-    for _ in 0..2 {
-        push(
-            &mut history,
-            201,
-            vec![(ms + 400, RoomWhat::TimerFired { phase })],
-        );
-    }
+    let not_sent = RoomWhat::NotSent {
+        worker: DECODE,
+        why: "its queue is full".into(),
+    };
+    push(&mut history, 201, vec![(ms + 400, not_sent)]);
     push(&mut history, 201, decoded(ms + 400, PREFILL, 201));
     history
 }
@@ -149,6 +146,27 @@ fn what_is_left_out_breaks_nothing() {
     }
     let last = SpanId::of_attempt(facts(0).trace.id, ROOM, Generation(201), SpanKind::Attempt);
     assert!(spans.iter().any(|span| span.id == last));
+}
+
+/// A worker's own reason stands where the room is when it gives it.
+#[test]
+fn a_reason_of_a_worker_is_told_in_the_phase_that_fails() {
+    let mut history = RoomHistory::new(facts(1));
+    push(&mut history, 1, prefilled(1_000, PREFILL));
+    let said = RoomWhat::WorkerSaid {
+        worker: DECODE,
+        generation: Generation::FIRST,
+        why: "no progress for 2000 ms".into(),
+    };
+    push(&mut history, 1, vec![(1_450, said)]);
+    let spans = alone(history);
+    let pull = one(&spans, SpanKind::Pull);
+    assert_eq!(names(pull), ["worker_said"]);
+    assert!(
+        pull.events[0]
+            .attributes
+            .contains(&("innkeeper.why", Value::Text("no progress for 2000 ms".into())))
+    );
 }
 
 /// Two heirs died, and its workers were fenced: nobody says that they let go.
