@@ -264,9 +264,35 @@ pub(crate) fn link_end(why: &mesh::DownReason) -> observe::LinkEnd {
     }
 }
 
+/// Words about one attempt, as they may travel and are kept: on one line, and not longer than a sentence.
+pub(crate) fn words(text: &str) -> String {
+    let on_one_line = |c: char| if c.is_control() { ' ' } else { c };
+    let mut words: String = text.chars().map(on_one_line).collect();
+    words.truncate(words.floor_char_boundary(wire::limits::MAX_WHY_BYTES));
+    words
+}
+
 /// A length of time as the protocol counts it.
 pub(crate) fn span(length: Duration) -> Span {
     Span {
         micros: u64::try_from(length.as_micros()).unwrap_or(u64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn words_are_short_and_on_one_line() {
+        for (text, expected) in [
+            ("no progress", "no progress".to_owned()),
+            ("two\r\nlines", "two  lines".to_owned()),
+            (&*"w".repeat(201), "w".repeat(200)),
+            // 199 bytes, and a character of two.
+            (&*format!("{}\u{e9}", "w".repeat(199)), "w".repeat(199)),
+        ] {
+            assert_eq!(words(text), expected);
+        }
     }
 }

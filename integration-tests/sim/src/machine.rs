@@ -281,6 +281,7 @@ impl Builder {
             gateways: world.targets.clone(),
             mesh,
             clock: self.clock,
+            admin: None,
         })
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use observe::{RoomEvent, RoomHistory, RoomState, RoomWhat, SharedFacts, TraceId};
+use observe::{RoomEvent, RoomHistory, RoomState, RoomWhat, SharedFacts, TraceId, Workers};
 use room::{Happening, LegView, Outcome, PhaseKind, Room, RoomId, Span, Time, WaitsFor};
 
 use super::job::Job;
@@ -32,12 +32,16 @@ pub struct RoomView {
     pub deadline: Option<Time>,
     /// Who may hold blocks for it, and for which attempt.
     pub legs: Vec<LegView>,
+    /// The workers that were told of it, in any attempt.
+    pub workers: Workers,
     /// Tokens delivered.
     pub delivered: u32,
     /// What it was told that changed nothing: stale, out of turn, or repeated.
     pub stale_inputs: u64,
     /// The outcome, once it is fixed.
     pub outcome: Option<Outcome>,
+    /// Of one that has ended, the live phase that it left for good.
+    pub ended_in: Option<PhaseKind>,
     /// When nothing of it was left.
     pub ended: Option<Time>,
     /// Id of its trace.
@@ -57,9 +61,11 @@ impl RoomView {
             no_worker: false,
             deadline: room.deadline(),
             legs: Vec::new(),
+            workers: Workers::default(),
             delivered: 0,
             stale_inputs: 0,
             outcome: None,
+            ended_in: None,
             ended: None,
             trace_id: job.trace.map(|trace| trace.trace_id),
         }
@@ -186,6 +192,7 @@ impl Counts {
             }
             RoomWhat::Cached { .. }
             | RoomWhat::NotSent { .. }
+            | RoomWhat::WorkerSaid { .. }
             | RoomWhat::TimerFired { .. }
             | RoomWhat::OwnerSilent { .. }
             | RoomWhat::OwnerDied { .. }
@@ -266,6 +273,7 @@ impl Board {
                 counts.count(&recorded.event.what);
                 recorded.gap = history.push(&recorded.event);
             }
+            view.workers = history.state().workers;
             (!events.is_empty()).then(|| About::of(history))
         })
     }
@@ -318,6 +326,7 @@ impl Board {
                 },
             };
             history.push(&event);
+            view.ended_in = history.state().ended_in;
             let history = Arc::new(history);
             if rooms.ended.len() >= REMEMBERED {
                 rooms.ended.pop_front();

@@ -18,16 +18,45 @@ use crate::convert;
 struct Worker {
     link: Link<ToWorker>,
     legs: BTreeMap<RoomKey, Leg>,
-    /// What the digests still unanswered were about: heartbeat number → every leg at that time.
-    digests: BTreeMap<u64, BTreeSet<RoomKey>>,
+    /// What the digests still unanswered were about: heartbeat number → every leg at that time, and where it was.
+    digests: BTreeMap<u64, BTreeMap<RoomKey, Stage>>,
 }
 
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
-enum Leg {
+struct Leg {
+    stage: Stage,
+    /// The worker has said that its stay is over: it failed, is finished, or never began.
+    over: bool,
+}
+
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+enum Stage {
     /// How far the worker was allowed to go is part of the digest: whatever became of the frame that said so.
     Open { until: u32 },
     /// A `Close` or `Release` was sent: no longer part of the digest, so that the digest closes it too.
     Closing,
+}
+
+impl Worker {
+    /// The order that opens a leg, or goes on with one that is open, was sent.
+    fn open(&mut self, key: RoomKey, until: u32) {
+        let stage = Stage::Open { until };
+        let fresh = Leg { stage, over: false };
+        self.legs.entry(key).or_insert(fresh).stage = stage;
+    }
+}
+
+impl Leg {
+    /// What its worker's answer to a digest means, which does not name it any more; `asked` is where it was when the digest was sent.
+    /// Its blocks are returned in any case. What the worker said before, it said before it answered: so if it has ended the stay by
+    /// its own word, and the order to close it was not under way, that is all as it should be. Otherwise something was lost: the
+    /// order that opened it, the word that it is over, the order to close it, or the answer to that.
+    fn proven(self, asked: Stage) -> News {
+        match asked {
+            Stage::Open { .. } if self.over => News::Closed,
+            Stage::Open { .. } | Stage::Closing => News::NotHeld,
+        }
+    }
 }
 
 /// More unanswered digests than a live link ever has.
@@ -70,14 +99,16 @@ impl Fabric {
     }
 
     /// A worker's link is gone: every room with a leg there hears that the worker is lost, which is proof (the worker drops
-    /// everything of ours when the link ends).
-    pub(crate) fn down(&self, worker: NodeId) {
+    /// everything of ours when the link ends). Before that, `tell` is told of the latest attempt of each.
+    pub(crate) fn down(&self, worker: NodeId, tell: impl Fn(RoomKey)) {
         let legs = self
             .with(|workers| workers.remove(&worker))
             .map(|worker| worker.legs)
             .unwrap_or_default();
-        let rooms: BTreeSet<u64> = legs.keys().map(|key| key.seq).collect();
-        for seq in rooms {
+        // In order: of each room the latest generation stays.
+        let latest: BTreeMap<u64, RoomKey> = legs.keys().map(|key| (key.seq, *key)).collect();
+        for (seq, key) in latest {
+            tell(key);
             self.directory
                 .deliver(seq, Mail::Input(room::Input::WorkerLost { worker }));
         }
@@ -94,15 +125,19 @@ impl Fabric {
             let worker = workers.get_mut(&to)?;
             match frame {
                 ToWorker::Reserve { until, .. } | ToWorker::Prefill { until, .. } => {
-                    worker.legs.insert(key, Leg::Open { until: *until });
+                    worker.open(key, *until);
                 }
                 ToWorker::Allow { until: more, .. } => {
-                    if let Some(Leg::Open { until }) = worker.legs.get_mut(&key) {
+                    let stage = worker.legs.get_mut(&key).map(|leg| &mut leg.stage);
+                    if let Some(Stage::Open { until }) = stage {
                         *until = (*until).max(*more);
                     }
                 }
                 ToWorker::Close { .. } | ToWorker::Release { .. } => {
-                    worker.legs.entry(key).and_modify(|leg| *leg = Leg::Closing);
+                    worker
+                        .legs
+                        .entry(key)
+                        .and_modify(|leg| leg.stage = Stage::Closing);
                 }
                 _ => {}
             }
@@ -115,10 +150,10 @@ impl Fabric {
         });
         match sent {
             Some(Ok(())) => {}
-            // Nothing was sent, so nothing is held.
+            // Nothing was sent, so nothing is held, and nothing was lost.
             Some(Err((error @ SendError::Invalid(_), _))) => {
                 self.proven(to, key);
-                self.directory.news(to, key, News::NotHeld);
+                self.directory.news(to, key, News::Closed);
                 return Err(error.to_string());
             }
             // It says so through its own event, which reports all of its rooms. It may be delivering its last frames: it is let be.
@@ -148,13 +183,14 @@ impl Fabric {
             let Some(worker) = workers.get_mut(&worker) else {
                 return;
             };
-            worker.digests.insert(n, worker.legs.keys().copied().collect());
+            let asked = worker.legs.iter().map(|(key, leg)| (*key, leg.stage));
+            worker.digests.insert(n, asked.collect());
             while worker.digests.len() > DIGESTS_REMEMBERED {
                 worker.digests.pop_first();
             }
-            let kept = |(key, leg): (&RoomKey, &Leg)| match *leg {
-                Leg::Open { until } => Some(Kept { key: *key, until }),
-                Leg::Closing => None,
+            let kept = |(key, leg): (&RoomKey, &Leg)| match leg.stage {
+                Stage::Open { until } => Some(Kept { key: *key, until }),
+                Stage::Closing => None,
             };
             let open = worker.legs.iter().filter_map(kept).collect();
             match worker.link.send(&ToWorker::Heartbeat { n, open }) {
@@ -186,13 +222,16 @@ impl Fabric {
             let asked = worker.digests.remove(&n).unwrap_or_default();
             worker.digests.retain(|older, _| *older > n);
             let mut news = Vec::new();
-            for key in asked {
-                match (worker.legs.get(&key), held.contains(&key)) {
-                    (Some(_), false) if !planted!(UnknownRoomIgnored) => {
+            for (key, asked) in asked {
+                let Some(leg) = worker.legs.get(&key).copied() else {
+                    continue;
+                };
+                match held.contains(&key) {
+                    false if !planted!(UnknownRoomIgnored) => {
                         worker.legs.remove(&key);
-                        news.push((key, News::NotHeld));
+                        news.push((key, leg.proven(asked)));
                     }
-                    (Some(Leg::Closing), true) => news.push((key, News::Held)),
+                    true if leg.stage == Stage::Closing => news.push((key, News::Held)),
                     _ => {}
                 }
             }
@@ -201,6 +240,26 @@ impl Fabric {
         for (key, news) in news {
             self.directory.news(worker, key, news);
         }
+    }
+
+    /// The worker says that its stay is over. The leg is not, before there is proof.
+    pub(crate) fn over(&self, worker: NodeId, key: RoomKey) {
+        self.with(|workers| {
+            if let Some(leg) = workers
+                .get_mut(&worker)
+                .and_then(|worker| worker.legs.get_mut(&key))
+            {
+                leg.over = true;
+            }
+        });
+    }
+
+    /// Whether the worker may hold something of this attempt.
+    pub(crate) fn has_leg(&self, worker: NodeId, key: RoomKey) -> bool {
+        self.with(|workers| {
+            let worker = workers.get(&worker);
+            worker.is_some_and(|worker| worker.legs.contains_key(&key))
+        })
     }
 
     /// The worker holds nothing of this attempt any more.

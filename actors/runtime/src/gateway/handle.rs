@@ -213,6 +213,12 @@ impl GatewayHandle {
         self.shared.clock.now()
     }
 
+    /// How many attempts of a room may fail by a fault, until the room does.
+    #[must_use]
+    pub fn most_faults(&self) -> u32 {
+        self.shared.limits.max_faults
+    }
+
     /// Every room that has not ended.
     #[must_use]
     pub fn rooms(&self) -> Vec<RoomView> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mesh::{DownReason, GatewayLinks, GatewaySide, Link, LinkEvent, LinkId};
 use observe::{Moved, NodeWhat, RoomWhat};
-use room::{NodeId, RoomId, WorkerSpec};
+use room::{Generation, NodeId, RoomId, WorkerSpec};
 use wire::{Held, Hello, RoomKey, ToGateway, ToWorker, WorkerStats};
 
 use super::directory::News;
@@ -93,7 +93,12 @@ impl Links {
             why: why.to_string().into(),
         });
         self.shared.place(PlacementMessage::WorkerDown(node));
-        self.shared.fabric.down(node);
+        self.shared.fabric.down(node, |key| {
+            // One that ends by itself has said why; of any other there is only the end of its link.
+            if let DownReason::PeerClosed(why) = why {
+                self.said(node, key, why);
+            }
+        });
     }
 
     fn frame(&self, link: LinkId, frame: ToGateway) {
@@ -102,9 +107,14 @@ impl Links {
             ToGateway::HeartbeatAck { n, held, stats } => return self.heartbeat(link, n, held, stats),
             ToGateway::Tokens { batch } => return self.tokens(from, batch),
             ToGateway::Leaving { reason } => return self.leaving(link, &reason),
+            ToGateway::About { admin } => return self.about(link, &admin),
+            ToGateway::Reason { key, why } => return self.reason(from, key, &why),
             ToGateway::Reserved { key, cached_blocks } => (key, self.reserved(link, cached_blocks)),
             // The leg stays until the next digest: a room that does not take the refusal for proof gets it there.
-            ToGateway::Refused { key, why } => (key, News::Refused(convert::refusal_from_wire(why))),
+            ToGateway::Refused { key, why } => {
+                self.shared.fabric.over(from, key);
+                (key, News::Refused(convert::refusal_from_wire(why)))
+            }
             ToGateway::Progress { key, positions } => (key, News::Progress { positions }),
             ToGateway::Published { key, ticket } => (key, News::Published(ticket)),
             ToGateway::Pulled {
@@ -118,7 +128,10 @@ impl Links {
                 self.moved(from, key, (bytes, descriptors), lasted, &transport);
                 (key, News::Pulled)
             }
-            ToGateway::Failed { key, why } => (key, News::Failed(convert::attempt_error_from_wire(why))),
+            ToGateway::Failed { key, why } => {
+                self.shared.fabric.over(from, key);
+                (key, News::Failed(convert::attempt_error_from_wire(why)))
+            }
             ToGateway::Closed { key } => {
                 self.shared.fabric.proven(from, key);
                 (key, News::Closed)
@@ -127,13 +140,32 @@ impl Links {
         self.news(from, key, news);
     }
 
-    /// Told of every pull, though its room may not wait for it any more: the bytes were moved.
-    fn moved(&self, by: NodeId, key: RoomKey, size: (u64, u32), lasted: room::Span, transport: &str) {
-        let room = RoomId {
+    fn room(&self, key: RoomKey) -> RoomId {
+        RoomId {
             gateway: self.shared.fabric.gateway(),
             seq: key.seq,
-        };
-        self.shared.happened(room, |known| {
+        }
+    }
+
+    /// Why an attempt fails at a worker that has a part in it: told before the failure is, which comes next.
+    fn reason(&self, from: NodeId, key: RoomKey, why: &str) {
+        if self.shared.fabric.has_leg(from, key) {
+            self.said(from, key, why);
+        }
+    }
+
+    fn said(&self, worker: NodeId, key: RoomKey, why: &str) {
+        let (generation, why) = (Generation(key.generation), convert::words(why).into());
+        self.shared.happened(self.room(key), |_| RoomWhat::WorkerSaid {
+            worker,
+            generation,
+            why,
+        });
+    }
+
+    /// Told of every pull, though its room may not wait for it any more: the bytes were moved.
+    fn moved(&self, by: NodeId, key: RoomKey, size: (u64, u32), lasted: room::Span, transport: &str) {
+        self.shared.happened(self.room(key), |known| {
             // A pull has one source, and an attempt one route.
             let route = known.state().route.filter(|route| route.decode == by);
             RoomWhat::Moved(Moved {
@@ -161,6 +193,9 @@ impl Links {
 
     fn tokens(&self, from: NodeId, batch: Vec<wire::RoomTokens>) {
         for room in batch {
+            if room.finish.is_some() {
+                self.shared.fabric.over(from, room.key);
+            }
             let news = News::Tokens {
                 from: room.from,
                 tokens: room.tokens,
@@ -172,6 +207,7 @@ impl Links {
 
     fn heartbeat(&self, link: LinkId, n: u64, held: Vec<Held>, stats: WorkerStats) {
         let (node, now) = (NodeId(link.epoch), self.shared.clock.now());
+        self.shared.recorder.roster().heard(node, now);
         let keys: BTreeSet<_> = held.iter().map(|held| held.key).collect();
         let advert = self.board.at(link, |peer| {
             peer.stats = stats;
@@ -183,6 +219,11 @@ impl Links {
             self.shared.place(PlacementMessage::Advertise(node, advert));
         }
         self.shared.fabric.digest_answered(node, n, &keys);
+    }
+
+    fn about(&self, link: LinkId, admin: &str) {
+        // Nothing else comes through the wire.
+        self.board.at(link, |peer| peer.admin = admin.parse().ok());
     }
 
     /// Nothing new goes there from now on: not only from its next heartbeat on.

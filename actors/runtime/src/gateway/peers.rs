@@ -1,6 +1,7 @@
 //! The linked workers: who they are, and which of them fit together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mesh::LinkId;
@@ -28,6 +29,8 @@ pub struct Peer {
     pub reported: Option<Time>,
     /// An operator of this gateway wants nothing new to go there.
     pub cordoned: bool,
+    /// Where its own admin listener is, as it was bound: maybe to every address of its machine. None if it has none, or is too old to say.
+    pub admin: Option<SocketAddr>,
 }
 
 /// What two workers must have in common to exchange KV blocks.
@@ -54,6 +57,7 @@ impl Peer {
             linked: now,
             reported: None,
             cordoned: false,
+            admin: None,
             node: NodeId(hello.epoch),
             layout: Layout::of(&hello),
             name: hello.node,
@@ -192,6 +196,7 @@ mod tests {
             linked: Time::default(),
             reported: None,
             cordoned: false,
+            admin: None,
         };
         let epoch = number;
         (LinkId { number, epoch }, peer)

@@ -12,7 +12,7 @@ impl Shared {
     /// A room is opened.
     pub(crate) fn opened(&self, view: RoomView, facts: SharedFacts) {
         let event = RoomHistory::opening(&facts);
-        let history = RoomHistory::new(facts);
+        let history = RoomHistory::new(facts).with_roster(self.recorder.roster().clone());
         let about = About::of(&history);
         self.board.opened(view, history);
         self.tell(&event.into(), &about);

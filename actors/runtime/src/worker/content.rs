@@ -29,6 +29,8 @@ pub(crate) struct Content {
     pub(crate) has_sampled: bool,
     /// When its request ends, on this worker's clock.
     pub(crate) deadline: room::Time,
+    /// What last went wrong with it, in words: its owner hears so if it fails.
+    pub(crate) trouble: Option<String>,
 }
 
 /// All attempts' content.
@@ -58,6 +60,7 @@ impl Contents {
             pull_began: None,
             has_sampled: false,
             deadline,
+            trouble: None,
         };
         self.by_attempt.insert(attempt, content);
     }
@@ -73,6 +76,20 @@ impl Contents {
     /// Whose sequence it is; none if the stay is gone.
     pub(crate) fn attempt(&self, key: SequenceKey) -> Option<Attempt> {
         self.by_key.get(&key).copied()
+    }
+
+    /// Something went wrong with this attempt.
+    pub(crate) fn trouble(&mut self, attempt: Attempt, why: String) {
+        if let Some(content) = self.by_attempt.get_mut(&attempt) {
+            content.trouble = Some(why);
+        }
+    }
+
+    /// Something went wrong with all of them.
+    pub(crate) fn trouble_all(&mut self, why: &str) {
+        for content in self.by_attempt.values_mut() {
+            content.trouble = Some(why.to_owned());
+        }
     }
 
     /// Attempts with content.

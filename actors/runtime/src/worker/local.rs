@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use observe::StayHistory;
-use room::{NodeId, RoomId};
+use room::{NodeId, RoomId, Span};
 use wire::WorkerStats;
 
 use super::board::StayBoard;
@@ -26,6 +26,8 @@ pub struct Figures {
     pub node: NodeId,
     /// Gateways that it is linked with.
     pub gateways: usize,
+    /// For how long its engine was in a step; zero between two.
+    pub step_lasts: Span,
     /// What it tells them with every heartbeat.
     pub stats: WorkerStats,
 }

@@ -14,6 +14,7 @@ mod state;
 mod telling;
 mod transfer;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use engine::EngineEvent;
@@ -87,74 +88,86 @@ impl Actor for Worker {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         state.board.taken();
+        // Whoever panics says nothing more.
+        state.last_words(Some(Cow::Borrowed("it panicked")));
+        match state.handle(message).await {
+            Ok(()) => state.last_words(None),
+            Err(why) => {
+                state.last_words(Some(Cow::Owned(why.clone())));
+                myself.stop(Some(why));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Deals with one message. `Err` when the worker cannot go on as this incarnation, and why.
+    async fn handle(&mut self, message: WorkerMessage) -> Result<(), String> {
         match message {
-            WorkerMessage::LinkUp { gateway, link } => {
-                // A link that replaces another ends what the older one had.
-                state.feed(HostInput::GatewayLost { gateway });
-                state.outbox.up(gateway, link);
-                if state.host.is_draining() {
-                    state.outbox.send(gateway, &leaving());
-                }
-                state.tell_node(NodeWhat::GatewayLinked {
-                    name: Arc::clone(&state.name),
-                    gateway,
-                    gateways: count(state.outbox.gateways()),
-                });
-            }
-            WorkerMessage::LinkDown { link, why } => {
-                // The end of a link that was replaced is no news: its leases ended then.
-                if !state.outbox.down(link) {
-                    return Ok(());
-                }
-                let gateway = NodeId(link.epoch);
-                state.feed(HostInput::GatewayLost { gateway });
-                state.tell_node(NodeWhat::GatewayUnlinked {
-                    name: Arc::clone(&state.name),
-                    gateway,
-                    gateways: count(state.outbox.gateways()),
-                    end: link_end(&why),
-                    why: why.to_string().into(),
-                });
-            }
+            WorkerMessage::LinkUp { gateway, link } => self.link_up(gateway, link),
+            WorkerMessage::LinkDown { link, why } => self.link_down(link, &why),
             WorkerMessage::Frame {
                 link,
                 frame,
                 unread: _unread,
             } => {
-                if state.outbox.is_current(link) {
-                    state.frame(NodeId(link.epoch), frame);
+                if self.outbox.is_current(link) {
+                    self.frame(NodeId(link.epoch), frame);
                 }
             }
-            WorkerMessage::Engine(event) => {
-                if let Err(why) = state.engine_event(event) {
-                    myself.stop(Some(why.to_string()));
-                }
-            }
-            WorkerMessage::Kv(event) => {
-                if let Err(why) = state.kv_event(event) {
-                    myself.stop(Some(why));
-                }
-            }
-            WorkerMessage::Deadline => {
-                if let Err(why) = state.deadline() {
-                    myself.stop(Some(why));
-                }
-            }
+            WorkerMessage::Engine(event) => return self.engine_event(event),
+            WorkerMessage::Kv(event) => return self.kv_event(event),
+            WorkerMessage::Deadline => return self.deadline(),
             WorkerMessage::Drain(reply) => {
-                state.drain();
+                self.drain();
                 // Nobody waits any more if this fails.
-                let _ = reply.send(state.host.stays().count());
+                let _ = reply.send(self.host.stays().count());
             }
             WorkerMessage::Leave(reply) => {
-                state.drain();
+                self.drain();
                 // The last thing it does: that nothing else is handled meanwhile is no loss. The mesh bounds it.
-                if let Some(dialer) = state.dialer.take() {
+                if let Some(dialer) = self.dialer.take() {
                     dialer.stop().await;
                 }
                 let _ = reply.send(());
             }
         }
         Ok(())
+    }
+
+    fn link_up(&mut self, gateway: NodeId, link: Link<ToGateway>) {
+        // A link that replaces another ends what the older one had.
+        self.feed(HostInput::GatewayLost { gateway });
+        self.outbox.up(gateway, link);
+        if let Some(admin) = self.admin {
+            let admin = admin.to_string();
+            self.outbox.mention(gateway, &ToGateway::About { admin });
+        }
+        if self.host.is_draining() {
+            self.outbox.send(gateway, &leaving());
+        }
+        self.tell_node(NodeWhat::GatewayLinked {
+            name: Arc::clone(&self.name),
+            gateway,
+            gateways: count(self.outbox.gateways()),
+        });
+    }
+
+    fn link_down(&mut self, link: LinkId, why: &mesh::DownReason) {
+        // The end of a link that was replaced is no news: its leases ended then.
+        if !self.outbox.down(link) {
+            return;
+        }
+        let gateway = NodeId(link.epoch);
+        self.feed(HostInput::GatewayLost { gateway });
+        self.tell_node(NodeWhat::GatewayUnlinked {
+            name: Arc::clone(&self.name),
+            gateway,
+            gateways: count(self.outbox.gateways()),
+            end: link_end(why),
+            why: why.to_string().into(),
+        });
     }
 }
 

@@ -77,6 +77,15 @@ impl Outbox {
         }
     }
 
+    /// Sends a frame that a gateway can do without: where it cannot be sent, that is no reason to say or to end anything. To one of an
+    /// older version it cannot.
+    pub(crate) fn mention(&mut self, gateway: NodeId, frame: &ToGateway) {
+        if let Some(peer) = self.peers.get_mut(&gateway) {
+            peer.flush(&self.says);
+            let _ = peer.link.send(frame);
+        }
+    }
+
     /// Sends a frame to every gateway.
     pub(crate) fn send_all(&mut self, frame: &ToGateway) {
         for peer in self.peers.values_mut() {

@@ -2,7 +2,10 @@
 
 use kv::{Offer, Read, ReadId};
 use observe::StayWhat;
-use room::{Attempt, BlockId, EngineInput, HostCommand, HostInput, NodeId, ToOwner, TransferInput};
+use room::{
+    Attempt, AttemptError, BlockId, EngineInput, HostCommand, HostInput, NodeId, PhaseKind, ToOwner,
+    TransferInput,
+};
 use wire::{Ticket, ToGateway};
 
 use super::local::Figures;
@@ -163,8 +166,10 @@ impl State {
             (offered, _) => {
                 let why = offered
                     .err()
-                    .map_or_else(|| "nothing is known of it".to_owned(), |error| error.to_string())
-                    .into();
+                    .map_or_else(|| "nothing is known of it".to_owned(), |error| error.to_string());
+                self.contents
+                    .trouble(attempt, format!("its KV cannot be offered: {why}"));
+                let why = why.into();
                 self.tell_stay(attempt, StayWhat::NotOffered { why });
                 TransferInput::Withdrawn
             }
@@ -203,6 +208,8 @@ impl State {
                 None
             }
             Err(error) => {
+                self.contents
+                    .trouble(attempt, format!("the KV transfer: {error}"));
                 let (why, lasted) = (error.to_string().into(), room::Span::default());
                 self.tell_stay(attempt, StayWhat::ReadFailed { why, lasted });
                 Some(read_failed(attempt))
@@ -249,13 +256,43 @@ impl State {
                 None => return,
             },
             ToOwner::Pulled => self.pulled(attempt),
-            ToOwner::Failed(why) => ToGateway::Failed {
-                key,
-                why: convert::attempt_error_to_wire(why),
-            },
+            ToOwner::Failed(why) => {
+                if let Some(why) = self.words(attempt, why) {
+                    let why = convert::words(&why);
+                    self.outbox.mention(gateway, &ToGateway::Reason { key, why });
+                }
+                ToGateway::Failed {
+                    key,
+                    why: convert::attempt_error_to_wire(why),
+                }
+            }
             ToOwner::Closed => ToGateway::Closed { key },
         };
         self.outbox.send(gateway, &frame);
+    }
+
+    /// What there is to say of an attempt that fails for this reason.
+    fn words(&self, attempt: Attempt, error: AttemptError) -> Option<String> {
+        let content = self.contents.get(attempt)?;
+        match error {
+            AttemptError::NoProgress(PhaseKind::Prefilling | PhaseKind::Decoding) => Some(self.at_engine()),
+            AttemptError::NoProgress(PhaseKind::Pulling) => {
+                let reads = self.reads.values().any(|reader| *reader == attempt);
+                let began = content.pull_began.filter(|_| reads)?;
+                let lasts_ms = (self.clock.now() - began).as_millis();
+                Some(format!("its read of the KV has lasted {lasts_ms} ms"))
+            }
+            _ => content.trouble.clone(),
+        }
+    }
+
+    /// Whether the engine hangs, or does not get to a sequence.
+    fn at_engine(&self) -> String {
+        let lasts = self.engine.step_lasts();
+        if lasts.is_zero() {
+            return "the engine is in no step".to_owned();
+        }
+        format!("the engine is in a step that has lasted {} ms", lasts.as_millis())
     }
 
     fn pulled(&self, attempt: Attempt) -> ToGateway {
@@ -282,6 +319,7 @@ impl State {
         self.board.show(Some(Figures {
             node: self.node,
             gateways: self.outbox.gateways(),
+            step_lasts: convert::span(self.engine.step_lasts()),
             stats: stats.clone(),
         }));
         self.outbox

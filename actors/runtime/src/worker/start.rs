@@ -1,6 +1,7 @@
 //! Building a worker: engine, transfer, dialer, and the actor's state around them.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use engine::{Backend, EngineConfig, EngineHandle, KvPool};
@@ -64,6 +65,8 @@ pub struct WorkerSpec {
     pub mesh: mesh::Config,
     /// The node's clock.
     pub clock: Clock,
+    /// The admin listener of its process, if there is one: gateways show where it is.
+    pub admin: Option<SocketAddr>,
 }
 
 /// Brings the links' events into the worker's mailbox.
@@ -98,6 +101,15 @@ impl Mailbox {
     }
 }
 
+/// An engine's limits, raised to what so many slots need.
+fn for_slots(config: EngineConfig, slots: u32) -> EngineConfig {
+    EngineConfig {
+        max_sequences: config.max_sequences.max(slots),
+        command_queue: config.command_queue.max(slots.saturating_mul(COMMANDS_A_SLOT)),
+        ..config
+    }
+}
+
 /// Starts everything and gives the actor's state. May block while the transfer opens. To be called within a runtime.
 pub(super) fn start(
     myself: &ActorRef<WorkerMessage>,
@@ -120,14 +132,7 @@ pub(super) fn start(
     let transfer = (spec.transfer)(Arc::clone(&pool), kv_events)?;
     let worker = mailbox.clone();
     let engine_events = Arc::new(move |event| worker.tell(WorkerMessage::Engine(event)));
-    let engine = EngineConfig {
-        max_sequences: spec.engine.max_sequences.max(spec.slots),
-        command_queue: spec
-            .engine
-            .command_queue
-            .max(spec.slots.saturating_mul(COMMANDS_A_SLOT)),
-        ..spec.engine
-    };
+    let engine = for_slots(spec.engine, spec.slots);
     let engine = (spec.start_engine)(spec.backend, engine, engine_events)?;
     let host = Host::new(HostSpec {
         block_tokens: count(shape.block_tokens),
@@ -170,6 +175,7 @@ pub(super) fn start(
         counted: HostCounters::default(),
         alarm: Alarm::spawn(spec.clock, move || mailbox.tell(WorkerMessage::Deadline)),
         dialer: Some(dialer),
+        admin: spec.admin,
         recorder,
         board,
     })

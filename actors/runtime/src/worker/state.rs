@@ -1,6 +1,8 @@
 //! A worker's state, and how what happens around it becomes inputs of its host.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use engine::{EngineEvent, EngineHandle, StepReport, TokenEvent};
@@ -40,6 +42,8 @@ pub(crate) struct State {
     pub(super) alarm: Alarm,
     /// Dropped with the state: the links end, and every gateway fences this worker. None once it has left them in order.
     pub(super) dialer: Option<Dialer>,
+    /// Where operators find this worker.
+    pub(super) admin: Option<SocketAddr>,
     /// Below `transfer`, so that it is dropped after it.
     pub(super) _last: LastOf,
 }
@@ -124,7 +128,7 @@ impl State {
     }
 
     /// An event of the engine's. `Err` when the engine is gone: the worker cannot go on as this incarnation.
-    pub(super) fn engine_event(&mut self, event: EngineEvent) -> Result<(), engine::DownReason> {
+    pub(super) fn engine_event(&mut self, event: EngineEvent) -> Result<(), String> {
         match event {
             EngineEvent::Step(report) => self.step(report),
             EngineEvent::Stopped { key } => self.engine_stopped(key),
@@ -137,6 +141,8 @@ impl State {
                     name: Arc::clone(&self.name),
                     why: why.to_string().into(),
                 });
+                let why = format!("its engine is down: {why}");
+                self.contents.trouble_all(&why);
                 self.feed(HostInput::EngineDown);
                 return Err(why);
             }
@@ -185,8 +191,9 @@ impl State {
         self.settle();
     }
 
-    fn engine_failed(&self, key: engine::SequenceKey, why: &dyn std::fmt::Display) {
+    fn engine_failed(&mut self, key: engine::SequenceKey, why: &dyn std::fmt::Display) {
         if let Some(attempt) = self.contents.attempt(key) {
+            self.contents.trouble(attempt, format!("the engine: {why}"));
             let why = why.to_string().into();
             self.tell_stay(attempt, StayWhat::EngineFailed { why });
         }
@@ -253,8 +260,12 @@ impl State {
                 let began = self.contents.get(attempt).and_then(|content| content.pull_began);
                 let lasted = began.map_or_else(Span::default, |began| self.clock.now() - began);
                 self.tell_stay(attempt, read_ended(&result, lasted));
-                if let (Ok(stats), Some(content)) = (result, self.contents.get_mut(attempt)) {
-                    content.pull = Some(stats);
+                let transport = self.transfer.totals().transport;
+                if let Some(content) = self.contents.get_mut(attempt) {
+                    match result {
+                        Ok(stats) => content.pull = Some(stats),
+                        Err(error) => content.trouble = Some(over(&error, transport)),
+                    }
                 }
                 (attempt, TransferInput::ReadEnded { ok })
             }
@@ -304,6 +315,13 @@ impl State {
         Err(format!("its engine hangs in a step of {} ms", lasts.as_millis()))
     }
 
+    /// What gateways hear if this worker ends as it is now; none: that it is gone.
+    pub(super) fn last_words(&self, words: Option<Cow<'static, str>>) {
+        if let Some(dialer) = &self.dialer {
+            dialer.last_words(words);
+        }
+    }
+
     /// What every heartbeat tells of this worker.
     pub(super) fn stats(&self) -> WorkerStats {
         let occupancy = self.host.occupancy();
@@ -322,6 +340,14 @@ impl State {
             kv_bytes_out: totals.bytes_out,
             kv_transport: totals.transport.to_owned(),
         }
+    }
+}
+
+/// A failed read in words. What would have carried it may not be known yet.
+fn over(error: &kv::ReadError, transport: &str) -> String {
+    match transport {
+        "" => error.to_string(),
+        transport => format!("{error}, reading over {transport}"),
     }
 }
 

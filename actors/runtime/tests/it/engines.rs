@@ -29,6 +29,9 @@ async fn check(setup: Setup, faults: fn(usize, u64) -> Faults) {
     cluster.quiesce().await;
     assert!(cluster.gateway.counts().retries > 0);
     assert!(cluster.workers.iter().any(|worker| worker.incarnations() == 2));
+    let ends = cluster.heard.ends();
+    let down = "closed by the peer: its engine is down: ";
+    assert!(ends.len() == 1 && ends[0].starts_with(down), "{ends:?}");
 }
 
 fn panics(step: u64) -> Faults {
@@ -144,6 +147,14 @@ async fn a_step_that_never_ends_costs_its_incarnation() {
     let tokens = expected(&cluster.setup.mock, &wanted, 0);
     assert_eq!(finish(&mut answer).await, [completed(tokens)], "INV-06");
     cluster.quiesce().await;
+    let (ends, said) = (cluster.heard.ends(), cluster.heard.said());
+    let hangs = "closed by the peer: its engine hangs in a step of ";
+    assert!(ends[0].starts_with(hangs), "{ends:?}");
+    // First of the attempt, then of the worker.
+    let begin = |with: &str| said.iter().position(|words| words.starts_with(with));
+    let attempt = begin("the engine is in a step that has lasted ");
+    let end = begin("its engine hangs in a step of ");
+    assert!(attempt.is_some() && attempt < end, "{said:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

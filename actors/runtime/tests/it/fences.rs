@@ -33,6 +33,7 @@ async fn every_close_is_lost() {
         }
         stuck.cluster.quiesce().await;
         assert_eq!(stuck.cluster.gateway.counts().fences, 0);
+        assert!(stuck.cluster.heard.healed() > 0);
     }
 }
 
@@ -45,6 +46,7 @@ async fn every_close_is_lost_and_the_digest_closes() {
         drop(stuck.answer);
         stuck.cluster.quiesce().await;
         assert!(stuck.cluster.faults.hits() > 0);
+        assert!(stuck.cluster.heard.healed() > 0);
         stuck.cluster.heal();
     }
 }
@@ -61,6 +63,7 @@ async fn every_proof_is_lost() {
     assert_eq!(finish(&mut answer).await, [completed(tokens)]);
     cluster.quiesce().await;
     assert_eq!(cluster.gateway.counts().fences, 0);
+    assert!(cluster.heard.healed() > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

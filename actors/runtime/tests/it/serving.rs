@@ -112,3 +112,12 @@ async fn a_stop_string_ends_one_answer_as_whole() {
         stuck.cluster.quiesce().await;
     }
 }
+
+/// They say so first of all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_knows_where_operators_find_its_workers() {
+    let cluster = Cluster::start(Setup::pair()).await;
+    for worker in cluster.linked() {
+        assert_eq!(worker.peer.admin, Some(cluster.setup.admin));
+    }
+}

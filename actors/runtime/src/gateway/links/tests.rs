@@ -96,6 +96,15 @@ impl Links {
         };
         self.shared.fabric.send(worker, attempt, &reserve).unwrap();
     }
+
+    fn closes_leg(&self, worker: NodeId) {
+        let attempt = Attempt {
+            room: ROOM,
+            generation: Generation(KEY.generation),
+        };
+        let close = ToWorker::Close { key: KEY };
+        self.shared.fabric.send(worker, attempt, &close).unwrap();
+    }
 }
 
 /// Two workers said hello before either was there.
@@ -140,9 +149,16 @@ async fn a_worker_is_asked_for_a_trace_if_it_knows_how() {
     }
 }
 
-/// A room may not take a refusal for proof: it gets that with the next digest, even if nothing else is ever heard of the attempt.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_refused_is_proven_gone_by_the_next_digest() {
+/// When the order to close a leg goes out.
+#[derive(Copy, Clone, Debug)]
+enum Close {
+    Never,
+    BeforeTheDigest,
+    AfterTheDigest,
+}
+
+/// A worker with a leg says `word`, and then answers a digest that it holds nothing: what the leg's owner hears of that.
+async fn answered(word: Option<ToGateway>, close: Close) -> News {
     let worker = hello("w", 1, 7);
     let linked = links(std::slice::from_ref(&worker), 1).await;
     let link = &linked.at_gateways[0];
@@ -152,28 +168,81 @@ async fn what_was_refused_is_proven_gone_by_the_next_digest() {
     gateway.shared.directory.insert(ROOM, &inbox, 0);
     gateway.is_up(link, &worker);
     gateway.opens_leg(NodeId(1));
-    let why = wire::Refusal::OutOfOrder;
-    gateway.frame(link.id(), ToGateway::Refused { key: KEY, why });
+    if let Close::BeforeTheDigest = close {
+        gateway.closes_leg(NodeId(1));
+    }
     gateway.beat(link, 1);
+    if let Close::AfterTheDigest = close {
+        gateway.closes_leg(NodeId(1));
+    }
+    if let Some(word) = word {
+        gateway.frame(link.id(), word);
+    }
     let ack = ToGateway::HeartbeatAck {
         n: 1,
         held: Vec::new(),
         stats: WorkerStats::default(),
     };
     gateway.frame(link.id(), ack);
-    let news: Vec<News> = inbox
-        .take()
-        .into_iter()
-        .filter_map(|(_, mail)| match mail {
-            Mail::Worker { frame, .. } => Some(frame.news),
-            Mail::Input(_) => None,
-        })
-        .collect();
-    assert!(
-        matches!(news.as_slice(), [News::Refused(_), News::NotHeld]),
-        "{news:?}"
-    );
-    assert_eq!(gateway.shared.fabric.open_legs(), 0);
+    assert_eq!(gateway.shared.fabric.open_legs(), 0, "it is proven in any case");
+    match inbox.take().pop() {
+        Some((_, Mail::Worker { frame, .. })) => frame.news,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Whether a message was lost, where a worker that has said `word` does not hold the attempt any more.
+async fn check_lost(word: Option<ToGateway>, close: Close, is_lost: bool) {
+    let of = format!("{word:?}, {close:?}");
+    match answered(word, close).await {
+        News::NotHeld => assert!(is_lost, "{of}"),
+        News::Closed => assert!(!is_lost, "{of}"),
+        other => panic!("{other:?}: {of}"),
+    }
+}
+
+fn tokens(finish: Option<wire::Finish>) -> ToGateway {
+    let room = wire::RoomTokens {
+        key: KEY,
+        from: 0,
+        tokens: Vec::new(),
+        finish,
+    };
+    ToGateway::Tokens { batch: vec![room] }
+}
+
+/// A stay that ended by its worker's own word is not there any more when the next digest is answered, and may not have been told to
+/// close by then. That is no message lost, and nobody is to be alarmed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_has_ended_by_its_own_word_was_not_lost() {
+    let failed = ToGateway::Failed {
+        key: KEY,
+        why: wire::AttemptError::PullFailed,
+    };
+    // A room may not take a refusal for proof: it gets that here, even if nothing else is ever heard of the attempt.
+    let refused = ToGateway::Refused {
+        key: KEY,
+        why: wire::Refusal::OutOfOrder,
+    };
+    for word in [failed, refused, tokens(Some(wire::Finish::Stop))] {
+        check_lost(Some(word.clone()), Close::Never, false).await;
+        check_lost(Some(word.clone()), Close::AfterTheDigest, false).await;
+        // It was sent before the digest, so the answer to it must come before that to the digest.
+        check_lost(Some(word), Close::BeforeTheDigest, true).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_gone_without_a_word_was_lost() {
+    let progress = ToGateway::Progress {
+        key: KEY,
+        positions: 1,
+    };
+    for word in [None, Some(progress), Some(tokens(None))] {
+        for close in [Close::Never, Close::AfterTheDigest, Close::BeforeTheDigest] {
+            check_lost(word.clone(), close, true).await;
+        }
+    }
 }
 
 /// What is queued on it is still delivered.

@@ -1,12 +1,13 @@
 //! Hears all that is told of on a node, and is given what is to be traced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use observe::{
-    Event, Keep, Listener, NodeWhat, RoomEvent, RoomHistory, RoomWhat, StayHistory, StayWhat, Told, TraceSink,
+    Event, Keep, Listener, NodeEvent, NodeWhat, RoomEvent, RoomHistory, RoomWhat, StayHistory, StayWhat,
+    Text, Told, TraceSink,
 };
-use room::{Attempt, Happening, NodeId, StayPhase};
+use room::{Attempt, Happening, NodeId, Proof, StayPhase};
 use runtime::Counts;
 
 /// All that was told.
@@ -63,6 +64,43 @@ impl Heard {
             == count(|what| matches!(what, RoomWhat::Ended { .. }))
     }
 
+    /// Leases that were proven returned only by a digest: each stands for a message that was lost.
+    pub(crate) fn healed(&self) -> usize {
+        let by_digest = |event: &&RoomEvent| {
+            matches!(
+                event.what,
+                RoomWhat::Room(Happening::LegReturned {
+                    by: Proof::NotHeld,
+                    ..
+                })
+            )
+        };
+        self.rooms().iter().filter(by_digest).count()
+    }
+
+    /// What workers have said of attempts that failed there, or of their own end.
+    pub(crate) fn said(&self) -> Vec<Text> {
+        let rooms = self.rooms().into_iter();
+        let said = rooms.filter_map(|event| match event.what {
+            RoomWhat::WorkerSaid { why, .. } => Some(why),
+            _ => None,
+        });
+        said.collect()
+    }
+
+    /// Why links with workers have ended, as the gateway was told.
+    pub(crate) fn ends(&self) -> Vec<Text> {
+        let all = self.all.lock().unwrap();
+        let ends = all.iter().filter_map(|event| match event {
+            Event::Node(NodeEvent {
+                what: NodeWhat::WorkerUnlinked { why, .. },
+                ..
+            }) => Some(Text::clone(why)),
+            _ => None,
+        });
+        ends.collect()
+    }
+
     /// What is counted is what was told.
     pub(crate) fn check_counts(&self, counts: &Counts) {
         let rooms = self.rooms();
@@ -97,7 +135,7 @@ impl Heard {
     pub(crate) fn check_stays(&self) {
         let mut here: BTreeMap<(NodeId, Attempt), Option<StayPhase>> = BTreeMap::new();
         let mut names = BTreeMap::new();
-        let mut opened = None;
+        let mut opened = BTreeSet::new();
         let all = self.all.lock().unwrap();
         let is_lost = |event: &Event| matches!(event, Event::Node(event) if matches!(&event.what, NodeWhat::Counted { counters, .. } if counters.transitions_lost > 0));
         if all.iter().any(is_lost) {
@@ -110,11 +148,11 @@ impl Heard {
                     match &event.what {
                         StayWhat::Opened(facts) => {
                             assert_eq!((facts.worker, facts.attempt), stay);
-                            opened = Some(stay);
+                            assert!(opened.insert(stay), "{event:?}");
                             names.insert(facts.worker, facts.name.clone());
                         }
                         StayWhat::Step(step) => {
-                            assert!(step.from.is_some() || opened == Some(stay), "{event:?}");
+                            assert!(step.from.is_some() || opened.remove(&stay), "{event:?}");
                             assert_eq!(here.remove(&stay).flatten(), step.from, "{event:?}");
                             if step.to.is_some() {
                                 here.insert(stay, step.to);

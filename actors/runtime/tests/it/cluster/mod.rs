@@ -8,6 +8,7 @@ mod spans;
 mod stuck;
 mod worker;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -51,6 +52,8 @@ pub(crate) struct Setup {
     pub(crate) actor_grace: Span,
     pub(crate) heartbeat: Duration,
     pub(crate) lease: Duration,
+    /// Where each worker says that operators find it.
+    pub(crate) admin: SocketAddr,
 }
 
 impl Setup {
@@ -76,6 +79,7 @@ impl Setup {
             actor_grace: Span::from_millis(300),
             heartbeat: Duration::from_millis(50),
             lease: Duration::from_millis(2_000),
+            admin: ([0, 0, 0, 0], 9_091).into(),
         }
     }
 
@@ -256,6 +260,10 @@ impl Cluster {
             .await;
         self.heard.check_counts(&self.gateway.counts());
         self.heard.check_stays();
+        let mut faults = self.workers.iter().map(|worker| &worker.faults);
+        if self.faults.hits() == 0 && faults.all(|faults| faults.hits() == 0) {
+            assert_eq!(self.heard.healed(), 0, "no frame was lost");
+        }
         for worker in self.node.workers().all() {
             assert!(worker.stays().is_empty(), "{worker:#?}");
         }

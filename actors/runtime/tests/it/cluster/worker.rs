@@ -113,6 +113,7 @@ impl WorkerUnderTest {
             gateways: targets.to_vec(),
             mesh,
             clock,
+            admin: Some(setup.admin),
         }
     }
 
