@@ -1,7 +1,8 @@
 // One room's account: where it is, what it waits for, what ends it, who holds what, and its whole history.
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
-import { select } from "./store.js";
+import { Name } from "./picture.js";
+import { select, store } from "./store.js";
 import { count, lasting, plural } from "./text.js";
 
 // What the gateway says of it, asked again and again while it goes on.
@@ -73,13 +74,14 @@ function Copy({ text }) {
 }
 
 function Held({ held }) {
+  const linked = new Map((store.glance?.workers ?? []).map((worker) => [worker.name, worker]));
   if (!held.length) return html`<p class="soft">Nobody holds blocks for it.</p>`;
   return html`<table>
     <thead><tr><th>Worker</th><th>Try</th><th>Blocks</th><th>There</th><th>Last heard</th></tr></thead>
     <tbody>
       ${held.map(
         (row) => html`<tr class=${row.heard_ms_ago == null || row.heard_ms_ago > 1000 ? "bad" : ""}>
-          <td>${row.worker}</td><td>${row.attempt}</td><td>${row.blocks ?? "–"}</td>
+          <td><${Name} worker=${linked.get(row.worker) ?? { name: row.worker }} /></td><td>${row.attempt}</td><td>${row.blocks ?? "–"}</td>
           <td>${row.phase ?? "–"}${row.told_to_close != null ? `, told to close ${row.told_to_close}×` : ""}</td>
           <td>${row.heard_ms_ago == null ? "not linked" : `${lasting(row.heard_ms_ago)} ago`}</td>
         </tr>`,
@@ -113,7 +115,6 @@ function Account({ account, ask }) {
     <ol class="history">
       ${account.history.map((line) => html`<li class=${line.tone}><time>${at(line.at_us)}</time><span>${line.attempt > 1 ? `(${line.attempt}) ` : ""}${line.what}</span></li>`)}
     </ol>
-    ${account.left_out > 0 && html`<p class="soft">${plural(account.left_out, "event")} in between are not kept.</p>`}
     ${!over && html`<p><button class="danger" id="abort" onClick=${() => ask(account)}>End this room …</button></p>`}
   </div>`;
 }

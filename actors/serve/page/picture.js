@@ -17,12 +17,18 @@ function Pool({ worker }) {
   </div>`;
 }
 
+// A worker's name; behind it, what the worker says itself, where that can be asked.
+export function Name({ worker }) {
+  if (!worker.admin) return worker.name;
+  return html`<a href=${`http://${worker.admin}/stays`} target="_blank" rel="noreferrer" title=${`What it says itself: http://${worker.admin}`}>${worker.name}</a>`;
+}
+
 function Worker({ worker, place, ask }) {
   const silent = worker.heard_ms_ago > 1000;
   const level = silent ? "bad" : worker.draining ? "warn" : "";
   const verb = worker.cordoned ? "resume" : "drain";
   return html`<article class="worker ${worker.role} ${level}" style=${{ left: `${place.x}px`, top: `${place.y}px`, width: `${CARD.width}px`, height: `${CARD.height}px` }}>
-    <h3><b>${worker.name}</b><span class="role">${worker.role}</span></h3>
+    <h3><b><${Name} worker=${worker} /></b><span class="role">${worker.role}</span></h3>
     <${Pool} worker=${worker} />
     <p><span>${count(worker.blocks_leased)}/${count(worker.blocks_total)} blocks</span><span>${worker.slots_used}/${worker.slots_total} slots</span></p>
     <p>

@@ -7,30 +7,37 @@ import { PHASES, count, lasting, plural, short } from "./text.js";
 const ROW = 30;
 const SPARE = 6;
 
+// `past`: what a column is of rooms that ended.
 const COLUMNS = [
   { key: "room", name: "Room", by: (room) => room.seq },
   { key: "request", name: "Request", by: (room) => room.request },
-  { key: "phase", name: "Phase", by: (room) => PHASES.indexOf(room.phase) },
-  { key: "since", name: "In phase", by: (room) => room.since },
-  { key: "born", name: "Age", by: (room) => room.born },
+  { key: "phase", name: "Phase", past: "Outcome", by: (room) => (room.phase === "ended" ? room.outcome : PHASES.indexOf(room.phase)) },
+  { key: "since", name: "In phase", past: "Ended", by: (room) => room.since },
+  { key: "born", name: "Age", past: "Lasted", by: (room) => (room.age == null ? room.born : -room.age) },
   { key: "attempt", name: "Try", by: (room) => -room.attempt },
   { key: "tokens", name: "Tokens", by: (room) => -room.tokens },
-  { key: "waits", name: "Waits for", by: (room) => room.waits },
-  { key: "held", name: "Blocks held by", by: (room) => room.held.join() },
+  { key: "waits", name: "Waits for", past: "Reason", by: (room) => room.waits },
+  { key: "held", name: "Blocks held by", past: "Workers", by: (room) => places(room) },
   { key: "deadline", name: "Ends in", by: (room) => room.deadline || Infinity },
 ];
 
+// Who may hold blocks for it, and who was told of it before.
+function places({ phase, held, before }) {
+  if (phase === "ended") return before.join(", ");
+  return before.length ? `${held.join(", ")} (before: ${before.join(", ")})` : held.join(", ");
+}
+
 const has = (room, words) => {
-  const all = `${room.room} #${room.seq} ${room.request} ${room.trace ?? ""} ${room.phase} ${room.waits} ${room.held.join(" ")} ${room.reason ?? ""}`.toLowerCase();
+  const all = `${room.room} #${room.seq} ${room.request} ${room.trace ?? ""} ${room.phase} ${room.waits} ${room.held.join(" ")} ${room.before.join(" ")} ${room.outcome ?? ""} ${room.reason ?? ""}`.toLowerCase();
   return words.every((word) => all.includes(word));
 };
 
-// What the admin listener says of a room that has ended, as the rest of the table takes it.
+// What the admin listener says of a room that has ended, as the rest of the table takes it. Nothing of it was left `ended_ms_ago`.
 function ended(row) {
-  const time = now();
+  const since = now() - row.ended_ms_ago;
   const seq = Number(row.room.slice(row.room.indexOf("-") + 1));
-  return { seq, room: row.room, request: row.request_id, trace: row.trace_id, phase: "ended", since: time, born: time - row.age_ms, age: row.age_ms,
-    attempt: row.generation, tokens: row.delivered_tokens, waits: "", held: [], deadline: 0, outcome: row.outcome, reason: row.reason };
+  return { seq, room: row.room, request: row.request_id, trace: row.trace_id, phase: "ended", since, born: since - row.age_ms, age: row.age_ms, at: row.ended_at,
+    attempt: row.generation, tokens: row.delivered_tokens, waits: row.reason ?? "", held: [], before: row.workers, deadline: 0, outcome: row.outcome, reason: row.reason };
 }
 
 function useEnded(shown) {
@@ -41,7 +48,7 @@ function useEnded(shown) {
     const ask = async () => {
       try {
         const answer = await fetch("/rooms/ended");
-        if (!over && answer.ok) setRows((await answer.json()).reverse().map(ended));
+        if (!over && answer.ok) setRows((await answer.json()).map(ended));
       } catch {
         // The header says that the gateway does not answer.
       }
@@ -64,12 +71,12 @@ function Row({ room, index, chosen, time }) {
     <span role="gridcell" class="mono" title=${room.room}>${short(room.room)}</span>
     <span role="gridcell" class="mono" title=${room.request}>${room.request}</span>
     <span role="gridcell">${over ? html`<em class="outcome ${room.outcome}">${room.outcome}</em>` : html`<em class="phase ${room.phase}">${room.phase}</em>`}</span>
-    <span role="gridcell" class="number">${over ? "–" : lasting(time - room.since)}</span>
+    <span role="gridcell" class="number" title=${room.at ?? ""}>${lasting(time - room.since)}${over ? " ago" : ""}</span>
     <span role="gridcell" class="number">${lasting(over ? room.age : time - room.born)}</span>
     <span role="gridcell" class="number ${room.attempt > 1 ? "warn" : ""}">${room.attempt}</span>
     <span role="gridcell" class="number">${count(room.tokens)}</span>
-    <span role="gridcell" title=${room.waits}>${over ? room.reason : room.waits + progress}</span>
-    <span role="gridcell">${room.held.join(", ")}</span>
+    <span role="gridcell" title=${room.waits}>${room.waits + progress}</span>
+    <span role="gridcell" title=${places(room)}>${places(room)}</span>
     <span role="gridcell" class="number ${left != null && left < 2000 ? "bad" : ""}">${left == null ? "–" : lasting(left)}</span>
   </div>`;
 }
@@ -92,7 +99,7 @@ export function Table({ searchRef }) {
     if (words.length) found = found.filter((room) => has(room, words));
     else if (!phase || past) found = found.slice();
     // Those that ended are shown as they ended, the latest first.
-    if (past && order.key === "since") return found;
+    if (past && order.key === "since") return order.down ? found.slice().reverse() : found;
     const { by } = COLUMNS.find((column) => column.key === order.key);
     const sign = order.down ? -1 : 1;
     return found.map((room) => [by(room), room]).sort(([a], [b]) => (a < b ? -sign : a > b ? sign : 0)).map(([, room]) => room);
@@ -157,8 +164,8 @@ export function Table({ searchRef }) {
     <div role="grid" aria-label="Rooms" aria-rowcount=${rows.length + 1} class="grid">
       <div role="row" class="row heading">
         ${COLUMNS.map(
-          ({ key, name }) => html`<span role="columnheader" aria-sort=${order.key === key ? (order.down ? "descending" : "ascending") : "none"}>
-            <button onClick=${() => sort(key)}>${name}${order.key === key ? (order.down ? " ▾" : " ▴") : ""}</button>
+          ({ key, name, past: then }) => html`<span role="columnheader" aria-sort=${order.key === key ? (order.down ? "descending" : "ascending") : "none"}>
+            <button onClick=${() => sort(key)}>${(past && then) || name}${order.key === key ? (order.down ? " ▾" : " ▴") : ""}</button>
           </span>`,
         )}
       </div>

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
 
-use crate::admin::phases;
 use crate::config::{Config, Setting, WorkerRole};
+use crate::flags::{asked_address, length_ms, outcome, phase, reason};
 
 /// Innkeeper serves large language models: prefill and decode apart, and no request without an owner.
 #[derive(Debug, Parser)]
@@ -46,7 +46,7 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
     /// Talks to a cluster over HTTP/3.
     Chat(ChatArgs),
-    /// Lists the rooms of a gateway: phase, age, what each waits for, its deadline, its blocks.
+    /// Lists the rooms of a gateway, open or ended lately: where each is, what it waits for, its deadline, its blocks; or how it ended.
     Rooms(RoomsArgs),
     /// Tells all of a room, open or ended lately: its history, what it waits for, who holds its blocks, what ends it and when.
     Explain(ExplainArgs),
@@ -132,21 +132,30 @@ pub(crate) struct ChatArgs {
 /// A listing of rooms.
 #[derive(Debug, Args)]
 pub(crate) struct RoomsArgs {
-    /// Address of a gateway's admin listener.
+    /// Address of a gateway's admin listener, such as `127.0.0.1:9090`.
     #[arg(long, value_name = "ADDR")]
     pub(crate) admin: Option<String>,
     /// Again every second, until Ctrl-C.
     #[arg(long, conflicts_with = "json")]
     pub(crate) watch: bool,
-    /// Only rooms in this phase.
+    /// Rooms that ended lately, the latest first, and not those that are open.
+    #[arg(long)]
+    pub(crate) ended: bool,
+    /// Only rooms in this phase; with `--ended`, rooms that were in it when their outcome was fixed.
     #[arg(long, value_name = "PHASE", value_parser = phase)]
     pub(crate) phase: Option<String>,
-    /// Only rooms that arrived at least so long ago, such as `500ms`, `10s` or `2m`.
+    /// Only rooms that arrived at least so long ago, such as `500ms`, `10s` or `2m`; with `--ended`, rooms that lasted so long.
     #[arg(long, value_name = "TIME", value_parser = length_ms)]
     pub(crate) older_than: Option<u64>,
-    /// Only rooms that wait for this worker, or for which it may hold blocks.
+    /// Only rooms of this worker: that wait for it, for which it may hold blocks, or that had it in an earlier attempt.
     #[arg(long, value_name = "NAME")]
     pub(crate) worker: Option<String>,
+    /// Only rooms with this outcome.
+    #[arg(long, value_name = "OUTCOME", value_parser = outcome, requires = "ended")]
+    pub(crate) outcome: Option<String>,
+    /// Only rooms whose outcome has this reason, such as `client_gone`.
+    #[arg(long, value_name = "REASON", value_parser = reason, requires = "ended")]
+    pub(crate) reason: Option<String>,
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -172,34 +181,6 @@ pub(crate) struct TopArgs {
     /// Address of a gateway's admin listener.
     #[arg(long, value_name = "ADDR")]
     pub(crate) admin: Option<String>,
-}
-
-/// A phase that a room can be open in.
-fn phase(text: &str) -> Result<String, String> {
-    let phases = phases();
-    match phases.split(", ").any(|phase| phase == text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("there is no such phase: the phases are {phases}")),
-    }
-}
-
-/// A length of time in milliseconds: `500ms`, `10s`, `2m`, `1h`; a number alone is seconds.
-fn length_ms(text: &str) -> Result<u64, String> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "ms" => Some(1),
-        "s" | "" => Some(1_000),
-        "m" => Some(60_000),
-        "h" => Some(3_600_000),
-        _ => None,
-    };
-    let length = number.parse::<u64>().ok().zip(factor);
-    length
-        .and_then(|(number, factor)| number.checked_mul(factor))
-        .ok_or_else(|| {
-            "a length of time is a whole number and ms, s, m or h, such as 500ms or 10s".to_owned()
-        })
 }
 
 #[derive(Debug, Args)]
@@ -265,7 +246,11 @@ impl Cli {
             }
             Command::Rooms(RoomsArgs { admin, .. })
             | Command::Explain(ExplainArgs { admin, .. })
-            | Command::Top(TopArgs { admin }) => flag("--admin", "admin.listen", admin.as_ref()),
+            | Command::Top(TopArgs { admin }) => {
+                let admin = admin.as_deref().map(asked_address).transpose()?;
+                let admin = admin.map(|admin| admin.to_string());
+                flag("--admin", "admin.listen", admin.as_ref());
+            }
             Command::Chat(chat) => flag("--server", "api.https", chat.server.as_ref()),
             Command::Doctor | Command::Config => {}
         }
@@ -293,40 +278,5 @@ impl UpArgs {
             (WorkerRole::Decode, self.decode),
             (WorkerRole::Mixed, self.mixed),
         ]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{length_ms, phase};
-
-    #[test]
-    fn a_length_of_time_has_a_unit() {
-        for (text, millis) in [
-            ("500ms", Some(500)),
-            ("10s", Some(10_000)),
-            ("10", Some(10_000)),
-            ("2m", Some(120_000)),
-            ("1h", Some(3_600_000)),
-            ("s", None),
-            ("1.5s", None),
-            ("-1s", None),
-            ("10 s", None),
-            ("10d", None),
-            ("18446744073709551615h", None),
-        ] {
-            assert_eq!(length_ms(text).ok(), millis, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_phase_is_one_of_those_that_there_are() {
-        assert_eq!(phase("draining").as_deref(), Ok("draining"));
-        for text in ["ended", "Queued", "", "queued, reserving"] {
-            assert!(
-                phase(text).is_err_and(|why| why.contains("queued, reserving")),
-                "{text}"
-            );
-        }
     }
 }

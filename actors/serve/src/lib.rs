@@ -13,6 +13,7 @@ mod explain;
 #[cfg(feature = "faults")]
 mod faults;
 mod files;
+mod flags;
 mod http;
 mod log;
 mod memory;

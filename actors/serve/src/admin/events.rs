@@ -16,7 +16,7 @@ use room::Span;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::feed::Known;
-use super::overview::{PhaseRow, named, overview};
+use super::overview::{PhaseRow, overview};
 use super::{Desk, Office};
 
 /// Between two looks at the rooms.
@@ -95,8 +95,10 @@ fn rooms(office: &Office, known: &mut Known, moving: bool) -> (Option<String>, V
     let mut feed = office.feed();
     let now = office.gateway.now();
     if feed.is_older_than(now, FRESH) {
-        let workers = office.gateway.workers();
-        feed.look(now, &office.gateway.rooms(), &|node| named(&workers, node));
+        let roster = &office.about.roster;
+        feed.look(now, &office.gateway.rooms(), &|node| {
+            roster.called(node).to_string()
+        });
     }
     (feed.news(known, moving), feed.phases())
 }

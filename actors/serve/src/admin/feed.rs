@@ -6,12 +6,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use observe::Workers;
 use observe::explain::waits_for;
 use room::{LegView, NodeId, Outcome, PhaseKind, Time, WaitsFor};
 use runtime::RoomView;
 use serde::Serialize;
 
 use super::overview::{PhaseRow, phases};
+use super::views::once;
 
 /// Rooms that ended, remembered for those who have not heard of it.
 const GONE: usize = 20_000;
@@ -25,6 +27,7 @@ struct Shape {
     waits_for: WaitsFor,
     no_worker: bool,
     legs: Vec<LegView>,
+    workers: Workers,
     outcome: Option<Outcome>,
 }
 
@@ -66,6 +69,8 @@ struct Row<'a> {
     since: u64,
     waits: String,
     held: Vec<String>,
+    /// Who was told of it before, and holds nothing for it any more.
+    before: Vec<String>,
     outcome: Option<&'static str>,
     reason: Option<&'static str>,
 }
@@ -98,14 +103,19 @@ impl Shape {
             },
             no_worker: view.no_worker,
             legs: view.legs.clone(),
+            workers: view.workers,
             outcome: view.outcome,
         }
     }
 
     fn row(&self, view: &RoomView, name: &dyn Fn(NodeId) -> String) -> String {
         let labels = self.outcome.map(observe::labels::outcome);
-        let mut held: Vec<String> = self.legs.iter().map(|leg| name(leg.worker)).collect();
-        held.dedup();
+        let held = once(self.legs.iter().map(|leg| name(leg.worker)));
+        let before = once(self.workers.iter().map(name));
+        let before = before
+            .into_iter()
+            .filter(|worker| !held.contains(worker))
+            .collect();
         let waits = match self.waits_for {
             WaitsFor::Prompt { worker, .. } if !self.no_worker => {
                 format!("{} to compute the prompt", name(worker))
@@ -124,6 +134,7 @@ impl Shape {
             since: millis(self.since),
             waits,
             held,
+            before,
             outcome: labels.map(|(outcome, _)| outcome),
             reason: labels.map(|(_, reason)| reason),
         };

@@ -1,13 +1,13 @@
 //! Which rooms are meant, and what is told of them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use observe::explain::{Account, Holding, Known, Standing, account};
 use observe::{Trace, TraceId};
 use room::{Generation, NodeId, RoomId};
 use runtime::{Find, RoomView, WorkerState};
 
 use super::Office;
+use super::moment::Moment;
+use super::present::Present;
 
 /// What a person may have meant, the likeliest first: a room's name, the number alone, a trace id, a `traceparent`, a request id.
 pub(super) fn meant(text: &str, gateway: NodeId) -> Vec<Find> {
@@ -50,19 +50,18 @@ pub(super) fn accounts(office: &Office, text: &str) -> Vec<Account> {
         .map(|find| gateway.find(find))
         .find(|found| !found.is_empty())
         .unwrap_or_default();
-    let (now, workers) = (gateway.now(), gateway.workers());
-    let unix_ms = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .ok()
-        .and_then(|since| u64::try_from(since.as_millis()).ok());
+    let present = Present::of(office);
+    let Moment { now, unix_ms } = present.moment;
     let told = found.iter().map(|(view, history)| {
-        let peers: Vec<Known> = workers.iter().map(|worker| known(worker, view)).collect();
+        let known = |worker| known(worker, view, &present);
+        let peers: Vec<Known> = present.workers.iter().map(known).collect();
         let standing = Standing {
             now,
             unix_ms,
             waits_for: view.waits_for,
             no_worker: view.no_worker,
             deadline: view.deadline,
+            most_faults: gateway.most_faults(),
             legs: &view.legs,
             peers: &peers,
             jaeger: office.about.jaeger.as_deref(),
@@ -72,7 +71,7 @@ pub(super) fn accounts(office: &Office, text: &str) -> Vec<Account> {
     told.collect()
 }
 
-fn known(worker: &WorkerState, view: &RoomView) -> Known {
+fn known(worker: &WorkerState, view: &RoomView, present: &Present) -> Known {
     let peer = &worker.peer;
     let of_room = peer.held.iter().filter(|held| held.key.seq == view.room.seq);
     Known {
@@ -80,6 +79,7 @@ fn known(worker: &WorkerState, view: &RoomView) -> Known {
         name: peer.name.clone(),
         draining: peer.is_draining(),
         heard: peer.reported,
+        admin: present.admin(worker),
         holds: of_room
             .map(|held| Holding {
                 generation: Generation(held.key.generation),

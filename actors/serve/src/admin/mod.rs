@@ -5,10 +5,14 @@ mod feed;
 mod filter;
 mod find;
 mod metrics;
+mod moment;
 mod operate;
 mod overview;
 mod page;
+mod present;
 mod pulse;
+#[cfg(test)]
+pub(crate) mod samples;
 mod seen;
 mod stays;
 mod views;
@@ -21,6 +25,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use observe::Roster;
 use observe::explain::Account;
 use runtime::{GatewayHandle, RoomView};
 use serde::Deserialize;
@@ -28,18 +33,17 @@ use tokio_util::sync::CancellationToken;
 
 use feed::Feed;
 use filter::Filter;
-pub(crate) use filter::phases;
+pub(crate) use filter::{outcomes, phases, reasons};
 pub(crate) use overview::Overview;
 #[cfg(test)]
 pub(crate) use overview::PhaseRow;
+use present::Present;
 pub(crate) use pulse::Pulse;
 #[cfg(test)]
 pub(crate) use pulse::{LastMinute, Quantiles};
 pub(crate) use seen::{Seen, router as node_router};
-#[cfg(test)]
-pub(crate) use views::Holder;
 use views::LinkRow;
-pub(crate) use views::{RoomRow, WorkerRow};
+pub(crate) use views::{Holder, RoomRow, WorkerRow};
 
 /// What an admin listener knows besides its gateway.
 pub(crate) struct About {
@@ -49,6 +53,8 @@ pub(crate) struct About {
     pub(crate) model: String,
     /// Where Jaeger's pages are; none if nobody said.
     pub(crate) jaeger: Option<String>,
+    /// What workers are called, those that are gone as well.
+    pub(crate) roster: Roster,
     /// What the last minutes were like.
     pub(crate) pulse: Arc<Pulse>,
     /// Ends what goes on without end.
@@ -105,14 +111,19 @@ async fn elsewhere(uri: Uri) -> (StatusCode, String) {
 }
 
 async fn rooms(State(office): State<Desk>, filter: Result<Query<Filter>, QueryRejection>) -> Response {
-    listed(&office, &office.gateway.rooms(), filter)
+    listed(&office, office.gateway.rooms().iter(), filter)
 }
 
+/// The latest first.
 async fn rooms_ended(State(office): State<Desk>, filter: Result<Query<Filter>, QueryRejection>) -> Response {
-    listed(&office, &office.gateway.rooms_ended(), filter)
+    listed(&office, office.gateway.rooms_ended().iter().rev(), filter)
 }
 
-fn listed(office: &Office, views: &[RoomView], filter: Result<Query<Filter>, QueryRejection>) -> Response {
+fn listed<'a>(
+    office: &Office,
+    views: impl Iterator<Item = &'a RoomView>,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Response {
     let checked = filter
         .map_err(|error| format!("{}: a list of rooms can have {}", wrong(&error), filter::HELP))
         .and_then(|Query(filter)| filter.check().map(|()| filter));
@@ -120,8 +131,8 @@ fn listed(office: &Office, views: &[RoomView], filter: Result<Query<Filter>, Que
         Ok(filter) => filter,
         Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
     };
-    let (now, workers) = (office.gateway.now(), office.gateway.workers());
-    let rows = views.iter().map(|view| RoomRow::new(view, &workers, now));
+    let present = Present::of(office);
+    let rows = views.map(|view| RoomRow::new(view, &present));
     Json(filter.apply(rows)).into_response()
 }
 
@@ -144,22 +155,22 @@ async fn explain(
     Err((
         StatusCode::NOT_FOUND,
         format!(
-            "no room, request id or trace id {text} is known to {}: GET /rooms lists what is open, GET /rooms/ended the last that ended; \
-             what another gateway owns, or what ended before those, is not here\n",
+            "no room, request id or trace id {text} is known to {}: `innkeeper rooms` (GET /rooms) lists what is open, \
+             `innkeeper rooms --ended` (GET /rooms/ended) the last that ended; what another gateway owns, or what ended before those, is \
+             not here\n",
             office.about.name
         ),
     ))
 }
 
 async fn workers(State(office): State<Desk>) -> Json<Vec<WorkerRow>> {
-    let now = office.gateway.now();
-    let workers = office.gateway.workers();
-    Json(workers.iter().map(|worker| WorkerRow::new(worker, now)).collect())
+    let present = Present::of(&office);
+    let row = |worker| WorkerRow::new(worker, &present);
+    Json(present.workers.iter().map(row).collect())
 }
 
 async fn links(State(office): State<Desk>) -> Json<Vec<LinkRow>> {
-    let (now, workers) = (office.gateway.now(), office.gateway.workers());
-    Json(overview::links(&office, &workers, now))
+    Json(overview::links(&Present::of(&office)))
 }
 
 #[derive(Deserialize)]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use room::{NodeId, PhaseKind, Time};
+use room::{PhaseKind, Time};
 use runtime::{GatewayHandle, RoomView, WorkerState};
 use serde::{Deserialize, Serialize};
 
 use super::Office;
+use super::present::Present;
 use super::pulse::{LastMinute, Series};
 use super::views::{LinkRow, MoveRow, RoomRow, WorkerRow};
 
@@ -79,14 +80,17 @@ pub(super) fn phases(views: &[RoomView], now: Time) -> Vec<PhaseRow> {
 /// The gateway at a glance, with the seconds from `from_s` on. If somebody has looked at the rooms just now, by `phases`; else by a look of its
 /// own, with the oldest rooms.
 pub(super) fn overview(office: &Office, from_s: u64, phases: Option<Vec<PhaseRow>>) -> Overview {
-    let gateway = &office.gateway;
-    let (now, workers) = (gateway.now(), gateway.workers());
+    let (gateway, present) = (&office.gateway, Present::of(office));
+    let now = present.now();
     let (phases, oldest) = match phases {
         Some(phases) => (phases, Vec::new()),
-        None => looked(gateway, &workers, now),
+        None => looked(gateway, &present),
     };
     let rooms_open = phases.iter().map(|phase| phase.rooms).sum();
-    let name = |node| named(&workers, node);
+    let (name, row) = (
+        |node| present.name(node),
+        |worker| WorkerRow::new(worker, &present),
+    );
     Overview {
         gateway: office.about.name.clone(),
         node: gateway.node().to_string(),
@@ -98,7 +102,7 @@ pub(super) fn overview(office: &Office, from_s: u64, phases: Option<Vec<PhaseRow
         rooms_waiting: gateway.waiting(),
         phases,
         last_minute: office.about.pulse.last_minute(now),
-        links: links(office, &workers, now),
+        links: links(&present),
         moves: office
             .about
             .pulse
@@ -106,41 +110,26 @@ pub(super) fn overview(office: &Office, from_s: u64, phases: Option<Vec<PhaseRow
             .iter()
             .map(|moves| MoveRow::new(moves, &name, now))
             .collect(),
-        workers: workers.iter().map(|worker| WorkerRow::new(worker, now)).collect(),
+        workers: present.workers.iter().map(row).collect(),
         series: office.about.pulse.series(now, from_s),
         oldest,
     }
 }
 
 /// Every phase, and the rooms that have been in theirs for longest.
-fn looked(gateway: &GatewayHandle, workers: &[WorkerState], now: Time) -> (Vec<PhaseRow>, Vec<RoomRow>) {
+fn looked(gateway: &GatewayHandle, present: &Present) -> (Vec<PhaseRow>, Vec<RoomRow>) {
     let mut views = gateway.rooms();
-    let phases = phases(&views, now);
+    let phases = phases(&views, present.now());
     views.sort_by_key(|view| view.since);
     let first = views.iter().take(OLDEST);
-    (
-        phases,
-        first.map(|view| RoomRow::new(view, workers, now)).collect(),
-    )
+    (phases, first.map(|view| RoomRow::new(view, present)).collect())
 }
 
 /// Every link, by its worker's name.
-pub(super) fn links(office: &Office, workers: &[WorkerState], now: Time) -> Vec<LinkRow> {
-    let figures: BTreeMap<NodeId, _> = office
-        .gateway
-        .links()
-        .into_iter()
-        .map(|(node, remote, stats)| (node, (remote, stats)))
-        .collect();
+pub(super) fn links(present: &Present) -> Vec<LinkRow> {
     let row = |worker: &WorkerState| {
-        let (remote, stats) = figures.get(&worker.peer.node)?;
-        Some(LinkRow::new(&worker.peer, *remote, stats, now))
+        let (remote, stats) = present.links.get(&worker.peer.node)?;
+        Some(LinkRow::new(&worker.peer, *remote, stats, present.now()))
     };
-    workers.iter().filter_map(row).collect()
-}
-
-/// A worker's name; its incarnation, if it is not linked any more.
-pub(super) fn named(workers: &[WorkerState], node: NodeId) -> String {
-    let known = workers.iter().find(|worker| worker.peer.node == node);
-    known.map_or_else(|| node.to_string(), |worker| worker.peer.name.clone())
+    present.workers.iter().filter_map(row).collect()
 }

@@ -169,6 +169,7 @@ impl Parts {
             RoomWhat::Room(_)
             | RoomWhat::Cached { .. }
             | RoomWhat::NotSent { .. }
+            | RoomWhat::WorkerSaid { .. }
             | RoomWhat::TimerFired { .. }
             | RoomWhat::OwnerSilent { .. }
             | RoomWhat::OwnerDied { .. }

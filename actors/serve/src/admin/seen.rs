@@ -8,10 +8,12 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
 use observe::{Exposition, Metrics};
-use runtime::{Clock, GatewayHandle, LocalWorkers};
+use room::Time;
+use runtime::{Clock, GatewayHandle, LocalWorkers, WorkerState};
 use serde::Serialize;
 
 use super::metrics;
+use super::moment::Moment;
 use super::stays::{StayRow, rows};
 use crate::telemetry::Counts;
 
@@ -34,7 +36,22 @@ struct Health {
     ok: bool,
     /// What is missing, if anything is.
     missing: Option<String>,
+    /// The workers that are linked with its gateway; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    linked: Option<Vec<LinkedHealth>>,
+    /// Its own workers; absent where there are none, as at a gateway alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     workers: Vec<WorkerHealth>,
+}
+
+/// A worker as the gateway sees it.
+#[derive(Debug, Serialize)]
+struct LinkedHealth {
+    name: String,
+    role: String,
+    /// Since it last reported; absent until it did.
+    heard_ms_ago: Option<u64>,
+    draining: bool,
 }
 
 /// One of its own workers.
@@ -45,6 +62,8 @@ struct WorkerHealth {
     node: Option<String>,
     /// Gateways that it is linked with, as of its last heartbeat.
     gateways: usize,
+    /// For how long its engine is in a step, as of its last heartbeat: one that only grows is a step that hangs.
+    step_ms: u64,
     stays: usize,
     mailbox: usize,
     draining: bool,
@@ -70,19 +89,24 @@ async fn prometheus(State(seen): State<Seen>, headers: HeaderMap) -> impl IntoRe
 }
 
 async fn stays(State(seen): State<Seen>) -> Json<Vec<StayRow>> {
-    let now = seen.clock.now();
+    let moment = Moment::of(seen.clock.now());
     let all = seen.workers.all();
-    Json(all.iter().flat_map(|worker| rows(&worker.stays(), now)).collect())
+    Json(
+        all.iter()
+            .flat_map(|worker| rows(&worker.stays(), moment))
+            .collect(),
+    )
 }
 
+/// The latest first.
 async fn stays_ended(State(seen): State<Seen>) -> Json<Vec<StayRow>> {
-    let now = seen.clock.now();
-    let ended = seen
-        .workers
-        .all()
-        .into_iter()
-        .flat_map(|worker| worker.stays_ended());
-    Json(ended.map(|stay| StayRow::new(&stay, now)).collect())
+    let moment = Moment::of(seen.clock.now());
+    let all = seen.workers.all().into_iter();
+    let ended = all.flat_map(|worker| worker.stays_ended().into_iter().rev());
+    let mut rows: Vec<StayRow> = ended.map(|stay| StayRow::new(&stay, moment)).collect();
+    // One that went with its worker's incarnation has no last step.
+    rows.sort_by_key(|row| row.ended_ms_ago.unwrap_or(row.in_phase_ms));
+    Json(rows)
 }
 
 /// 200 while the gateway can serve, and each worker is linked with a gateway; 503 otherwise, with what is missing.
@@ -102,10 +126,26 @@ impl Health {
         let lost = workers.iter().find(|worker| worker.gateways == 0);
         let lost = lost.map(|worker| format!("{} is linked with no gateway", worker.name));
         let missing = gateway.or(lost);
+        let now = seen.clock.now();
+        let of_linked = |worker: &WorkerState| LinkedHealth::of(worker, now);
+        let linked = seen.gateway.as_ref().map(GatewayHandle::workers);
         Self {
             ok: missing.is_none(),
             missing,
+            linked: linked.map(|linked| linked.iter().map(of_linked).collect()),
             workers,
+        }
+    }
+}
+
+impl LinkedHealth {
+    fn of(worker: &WorkerState, now: Time) -> Self {
+        let peer = &worker.peer;
+        Self {
+            name: peer.name.clone(),
+            role: peer.role.to_string(),
+            heard_ms_ago: peer.reported.map(|at| (now - at).as_millis()),
+            draining: peer.is_draining(),
         }
     }
 }
@@ -117,6 +157,9 @@ impl WorkerHealth {
             name: worker.name().to_owned(),
             node: figures.as_ref().map(|figures| figures.node.to_string()),
             gateways: figures.as_ref().map_or(0, |figures| figures.gateways),
+            step_ms: figures
+                .as_ref()
+                .map_or(0, |figures| figures.step_lasts.as_millis()),
             stays: worker.stays().len(),
             mailbox: worker.mailbox(),
             draining: figures.is_some_and(|figures| figures.stats.draining),

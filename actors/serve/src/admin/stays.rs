@@ -1,8 +1,9 @@
 //! What a worker has, as rows: one attempt each.
 
 use observe::{StayHistory, StayWhat, labels};
-use room::Time;
 use serde::{Deserialize, Serialize};
+
+use super::moment::Moment;
 
 /// One attempt at a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -14,6 +15,10 @@ pub(crate) struct StayRow {
     pub(crate) phase: Option<String>,
     pub(crate) in_phase_ms: u64,
     pub(crate) age_ms: u64,
+    /// Since nothing of it was left; absent while something is.
+    pub(crate) ended_ms_ago: Option<u64>,
+    /// When that was, in UTC.
+    pub(crate) ended_at: Option<String>,
     /// Until its request ends.
     pub(crate) deadline_in_ms: Option<u64>,
     /// What led to its phase; of one that is over, why it was closed.
@@ -28,13 +33,13 @@ pub(crate) struct StayRow {
 }
 
 /// Those of a worker.
-pub(super) fn rows(stays: &[StayHistory], now: Time) -> Vec<StayRow> {
-    stays.iter().map(|stay| StayRow::new(stay, now)).collect()
+pub(super) fn rows(stays: &[StayHistory], moment: Moment) -> Vec<StayRow> {
+    stays.iter().map(|stay| StayRow::new(stay, moment)).collect()
 }
 
 impl StayRow {
-    pub(super) fn new(stay: &StayHistory, now: Time) -> Self {
-        let facts = stay.facts();
+    pub(super) fn new(stay: &StayHistory, moment: Moment) -> Self {
+        let (facts, now) = (stay.facts(), moment.now);
         let mut row = Self {
             worker: facts.name.to_string(),
             room: facts.attempt.room.to_string(),
@@ -42,6 +47,8 @@ impl StayRow {
             phase: None,
             in_phase_ms: 0,
             age_ms: (stay.ended().unwrap_or(now) - facts.opened).as_millis(),
+            ended_ms_ago: stay.ended().map(|ended| moment.since_ms(ended)),
+            ended_at: stay.ended().and_then(|ended| moment.utc(ended)),
             deadline_in_ms: stay.ended().is_none().then(|| (facts.deadline - now).as_millis()),
             why: None,
             holds: None,
@@ -52,7 +59,7 @@ impl StayRow {
         };
         if let Some((phase, since)) = stay.phase() {
             row.phase = Some(labels::stay_phase(phase).to_owned());
-            row.in_phase_ms = (now - since).as_millis();
+            row.in_phase_ms = moment.since_ms(since);
         }
         for event in stay.events().iter() {
             if let StayWhat::Step(step) = &event.what {

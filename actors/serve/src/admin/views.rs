@@ -4,14 +4,15 @@ use std::net::SocketAddr;
 
 use mesh::LinkStats;
 use observe::explain::waits_for;
-use room::{NodeId, Time};
+use room::{LegView, NodeId, Time};
 use runtime::{Peer, RoomView, WorkerState};
 use serde::{Deserialize, Serialize};
 
+use super::present::Present;
 use super::pulse::Moves;
 
 /// One room.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RoomRow {
     pub(crate) room: String,
     pub(crate) request_id: String,
@@ -25,8 +26,20 @@ pub(crate) struct RoomRow {
     pub(crate) delivered_tokens: u32,
     /// Who may hold blocks for it.
     pub(crate) held_by: Vec<Holder>,
+    /// Every worker that was told of it, in any attempt, in the order in which it met them.
+    #[serde(default)]
+    pub(crate) workers: Vec<String>,
     pub(crate) outcome: Option<String>,
     pub(crate) reason: Option<String>,
+    /// The phase that it was in when its outcome was fixed.
+    #[serde(default)]
+    pub(crate) ended_in: Option<String>,
+    /// Since nothing of it was left; absent while something is.
+    #[serde(default)]
+    pub(crate) ended_ms_ago: Option<u64>,
+    /// When that was, in UTC.
+    #[serde(default)]
+    pub(crate) ended_at: Option<String>,
     pub(crate) trace_id: Option<String>,
 }
 
@@ -48,6 +61,9 @@ pub(crate) struct Holder {
 pub(crate) struct WorkerRow {
     pub(crate) name: String,
     pub(crate) node: String,
+    /// Where its own admin listener is asked for `/stays`; absent if it has none, or has not said.
+    #[serde(default)]
+    pub(crate) admin: Option<String>,
     pub(crate) role: String,
     pub(crate) blocks_total: u32,
     pub(crate) blocks_free: u32,
@@ -77,31 +93,10 @@ pub(crate) struct WorkerRow {
 }
 
 impl RoomRow {
-    pub(crate) fn new(view: &RoomView, workers: &[WorkerState], now: Time) -> Self {
-        let name = |node| {
-            let known = workers.iter().find(|worker| worker.peer.node == node);
-            known.map_or_else(|| format!("{node}"), |worker| worker.peer.name.clone())
-        };
+    pub(crate) fn new(view: &RoomView, present: &Present) -> Self {
+        let (moment, now) = (present.moment, present.now());
+        let name = |node| present.name(node);
         let until = view.ended.unwrap_or(now);
-        let held_by = view.legs.iter().map(|leg| {
-            let held = workers
-                .iter()
-                .find(|worker| worker.peer.node == leg.worker)
-                .and_then(|worker| {
-                    let key = wire::RoomKey {
-                        seq: view.room.seq,
-                        generation: leg.generation.0,
-                    };
-                    worker.peer.held.iter().find(|held| held.key == key)
-                });
-            Holder {
-                worker: name(leg.worker),
-                generation: leg.generation.0,
-                blocks: held.map(|held| held.blocks),
-                phase: held.map(|held| format!("{:?}", held.phase).to_lowercase()),
-                told_to_close: leg.told_to_close,
-            }
-        });
         let labels = view.outcome.map(observe::labels::outcome);
         Self {
             room: view.room.to_string(),
@@ -116,20 +111,59 @@ impl RoomRow {
                 .filter(|_| view.ended.is_none())
                 .map(|at| (at - now).as_millis()),
             delivered_tokens: view.delivered,
-            held_by: held_by.collect(),
+            held_by: view
+                .legs
+                .iter()
+                .map(|leg| Holder::new(view, leg, present))
+                .collect(),
+            workers: once(view.workers.iter().map(name)),
             outcome: labels.as_ref().map(|(outcome, _)| (*outcome).to_owned()),
             reason: labels.map(|(_, reason)| reason.to_owned()),
+            ended_in: view.ended_in.map(|phase| phase.name().to_owned()),
+            ended_ms_ago: view.ended.map(|ended| moment.since_ms(ended)),
+            ended_at: view.ended.and_then(|ended| moment.utc(ended)),
             trace_id: view.trace_id.map(|id| format!("{id:032x}")),
         }
     }
 }
 
+/// Names in order, each once: a worker that was started anew has another incarnation and the same name.
+pub(super) fn once(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+impl Holder {
+    fn new(view: &RoomView, leg: &LegView, present: &Present) -> Self {
+        let key = wire::RoomKey {
+            seq: view.room.seq,
+            generation: leg.generation.0,
+        };
+        let held = present
+            .linked(leg.worker)
+            .and_then(|worker| worker.peer.held.iter().find(|held| held.key == key));
+        Self {
+            worker: present.name(leg.worker),
+            generation: leg.generation.0,
+            blocks: held.map(|held| held.blocks),
+            phase: held.map(|held| format!("{:?}", held.phase).to_lowercase()),
+            told_to_close: leg.told_to_close,
+        }
+    }
+}
+
 impl WorkerRow {
-    pub(crate) fn new(worker: &WorkerState, now: Time) -> Self {
-        let (peer, stats) = (&worker.peer, &worker.peer.stats);
+    pub(crate) fn new(worker: &WorkerState, present: &Present) -> Self {
+        let (peer, stats, now) = (&worker.peer, &worker.peer.stats, present.now());
         Self {
             name: peer.name.clone(),
             node: peer.node.to_string(),
+            admin: present.admin(worker),
             role: peer.role.to_string(),
             blocks_total: stats.blocks_total,
             blocks_free: stats.blocks_free,

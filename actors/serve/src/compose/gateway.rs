@@ -1,5 +1,6 @@
 //! A gateway's parts, and the doors in front of it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub(crate) struct Serving {
     doors: JoinSet<Result<()>>,
     stop: CancellationToken,
     grace: Duration,
+    admin: SocketAddr,
 }
 
 /// Starts the gateway and opens its doors.
@@ -72,6 +74,7 @@ pub(crate) async fn start(
         name: name.to_owned(),
         model: served.clone(),
         jaeger: Some(config.tracing.ui.clone()).filter(|ui| !ui.is_empty()),
+        roster: observing.roster(),
         pulse: observing.pulse(),
         stop: stop.clone(),
     };
@@ -100,24 +103,25 @@ pub(crate) async fn start(
         doors: JoinSet::new(),
         stop,
         grace: Duration::from_millis(config.limits.shutdown_ms),
+        admin: config.admin.listen,
     };
     let router = api::router(Arc::new(door), request_limits(config));
     serving.open(config, "clients", clients, router).await?;
-    serving
-        .open(config, "operators", operators, admin::router(handle, about, seen))
-        .await?;
+    let router = admin::router(handle, about, seen);
+    let bound = serving.open(config, "operators", operators, router).await?;
+    serving.admin = bound.unwrap_or(config.admin.listen);
     Ok(serving)
 }
 
 impl Serving {
-    /// Opens doors for these people, served until the stop.
+    /// Opens doors for these people, served until the stop; gives where the plain one is.
     async fn open(
         &mut self,
         config: &Config,
         people: &'static str,
         doors: DoorsConfig,
         router: axum::Router,
-    ) -> Result<()> {
+    ) -> Result<Option<SocketAddr>> {
         let doors = Doors::bind(doors).await.map_err(|error| match &error {
             BindError::Listen { addr, source, .. } => {
                 // The later one, where two have the same address.
@@ -126,6 +130,7 @@ impl Serving {
             }
             _ => anyhow::anyhow!("{error}"),
         })?;
+        let plain = doors.plain_addr();
         let stop = self.stop.clone().cancelled_owned();
         self.doors.spawn(async move {
             let drained = api::serve(doors, router, stop).await;
@@ -135,7 +140,12 @@ impl Serving {
             }
             Ok(())
         });
-        Ok(())
+        Ok(plain)
+    }
+
+    /// Where operators find this process.
+    pub(crate) fn admin(&self) -> SocketAddr {
+        self.admin
     }
 
     /// Waits until a door ends by itself, which it must not.

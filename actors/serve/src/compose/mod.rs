@@ -8,6 +8,7 @@ mod models;
 mod observing;
 mod worker;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -89,7 +90,7 @@ pub(crate) async fn up(
     let hub = Hub::default();
     for (name, role) in workers {
         let transport = Transport::Hub(hub.clone());
-        pool(&mut node, &local, name, role, &opened, transport).await?;
+        pool(&mut node, &local, name, role, &opened, transport, serving.admin()).await?;
     }
     let served = served_name(config, &opened);
     {
@@ -146,9 +147,11 @@ async fn pool(
     role: Role,
     model: &Arc<Model>,
     transport: Transport,
+    admin: SocketAddr,
 ) -> Result<()> {
     let clock = node.clock();
-    let recipe = worker::recipe(config, name.clone(), role, Arc::clone(model), transport, clock);
+    let model = Arc::clone(model);
+    let recipe = worker::recipe(config, name.clone(), role, model, transport, clock, admin);
     Ok(node.pool(name, recipe).await?)
 }
 
@@ -203,7 +206,7 @@ pub(crate) async fn worker(
     let router = admin::node_router(observing.seen(&node, None));
     let mut door = AdminDoor::open(ports::worker_admin(config), router).await?;
     info!(admin = %door.address(), "the worker's admin listener");
-    pool(&mut node, config, name, role, &opened, transport).await?;
+    pool(&mut node, config, name, role, &opened, transport, door.address()).await?;
     tokio::select! {
         biased;
         () = signals.next_or_end_of(stops_with_stdin) => {}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use observe::{Listener, Metrics, Recorder};
+use observe::{Listener, Metrics, Recorder, Roster};
 use runtime::{Clock, GatewayHandle, Node};
 
 use crate::admin::{Pulse, Seen};
@@ -13,6 +13,7 @@ use crate::telemetry::{self, Running, Telemetry, Who};
 /// What a node's events come to, apart from its log.
 pub(crate) struct Observing {
     clock: Clock,
+    roster: Roster,
     metrics: Arc<Metrics>,
     pulse: Arc<Pulse>,
     traces: Option<Running>,
@@ -30,21 +31,28 @@ impl Observing {
             .map(|telemetry| telemetry.start(&config.tracing, nodes, clock))
             .transpose()?;
         let sampling = telemetry::sampling(&config.tracing);
-        let metrics = Arc::new(Metrics::new(traces.as_ref().map(|_| sampling)));
+        let roster = Roster::default();
+        let metrics = Arc::new(Metrics::new(traces.as_ref().map(|_| sampling), roster.clone()));
         let mut listeners: Vec<Arc<dyn Listener>> = traces.iter().map(Running::links).collect();
         let pulse = Arc::<Pulse>::default();
         listeners.push(Arc::clone(&metrics) as Arc<dyn Listener>);
         listeners.push(Arc::clone(&pulse) as Arc<dyn Listener>);
         let sink = traces.as_ref().map(Running::sink);
-        let recorder = Recorder::new(listeners, sink, sampling);
+        let recorder = Recorder::with_roster(roster.clone(), listeners, sink, sampling);
         let node = Node::start_with(clock, recorder).await?;
         let observing = Self {
             clock,
+            roster,
             metrics,
             pulse,
             traces,
         };
         Ok((node, observing))
+    }
+
+    /// What workers are called.
+    pub(crate) fn roster(&self) -> Roster {
+        self.roster.clone()
     }
 
     /// What the last minutes were like.

@@ -29,7 +29,7 @@ pub(crate) enum Transport {
     Ucx(Arc<Ucx>),
 }
 
-/// The recipe for a worker, which its pool follows at start and after every end of one.
+/// The recipe for a worker, which its pool follows at start and after every end of one. `admin`: where operators find its process.
 pub(crate) fn recipe(
     config: &Config,
     name: String,
@@ -37,10 +37,11 @@ pub(crate) fn recipe(
     model: Arc<Model>,
     transport: Transport,
     clock: Clock,
+    admin: SocketAddr,
 ) -> BuildWorker {
     let config = config.clone();
     Arc::new(move || {
-        build(&config, &name, role, &model, &transport, clock).map_err(|error| format!("{error:#}"))
+        build(&config, &name, role, &model, &transport, clock, admin).map_err(|error| format!("{error:#}"))
     })
 }
 
@@ -51,6 +52,7 @@ fn build(
     model: &Model,
     transport: &Transport,
     clock: Clock,
+    admin: SocketAddr,
 ) -> Result<WorkerSpec> {
     let (backend, numerics) = info_span!(parent: None, "load_model", name, role = %role)
         .in_scope(|| backend::build(config, model))?;
@@ -74,6 +76,7 @@ fn build(
         gateways: targets(config)?,
         mesh,
         clock,
+        admin: Some(admin),
     })
 }
 

@@ -18,6 +18,9 @@ const SILENT_MS: u64 = 1_000;
 /// Lines that workers get at most, of a small screen.
 const WORKERS: u16 = 6;
 
+/// Columns from which on workers are shown with their admin listeners.
+const WIDE: u16 = 104;
+
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     let workers = u16::try_from(state.overview.workers.len()).unwrap_or(u16::MAX);
     let most = WORKERS.max(frame.area().height / 4);
@@ -138,8 +141,9 @@ fn table_of_workers(frame: &mut Frame<'_>, area: Rect, state: &State) {
         let none = "no worker is linked: innkeeper worker --role mixed --gateway ADDR";
         return frame.render_widget(Line::from(none).red(), area);
     }
-    let rows = state.overview.workers.iter().map(worker);
-    let widths = [
+    let is_wide = area.width >= WIDE;
+    let rows = state.overview.workers.iter().map(|row| worker(row, is_wide));
+    let mut widths = vec![
         Constraint::Min(14),
         Constraint::Length(7),
         Constraint::Length(12),
@@ -148,11 +152,16 @@ fn table_of_workers(frame: &mut Frame<'_>, area: Rect, state: &State) {
         Constraint::Length(8),
         Constraint::Length(9),
     ];
-    let head = Row::new(["WORKER", "ROLE", "POOL", "LEASED", "SLOTS", "BACKLOG", "STATE"]).dim();
+    let mut head = vec!["WORKER", "ROLE", "POOL", "LEASED", "SLOTS", "BACKLOG", "STATE"];
+    if is_wide {
+        widths.push(Constraint::Length(21));
+        head.push("ADMIN");
+    }
+    let head = Row::new(head).dim();
     frame.render_widget(Table::new(rows, widths).header(head).column_spacing(1), area);
 }
 
-fn worker(worker: &WorkerRow) -> Row<'static> {
+fn worker(worker: &WorkerRow, is_wide: bool) -> Row<'static> {
     let silent = worker.heard_ms_ago.filter(|ms| *ms >= SILENT_MS);
     let (word, style) = match (silent, worker.draining, worker.blocks_quarantined) {
         (Some(_), ..) => ("silent", Style::new().red().bold()),
@@ -160,7 +169,7 @@ fn worker(worker: &WorkerRow) -> Row<'static> {
         (None, false, 0) => ("ok", Style::new().green()),
         (None, false, _) => ("quarant.", Style::new().yellow()),
     };
-    Row::new([
+    let mut cells = vec![
         Cell::from(worker.name.clone()),
         Cell::from(worker.role.clone()),
         Cell::from(bar(worker)),
@@ -168,7 +177,11 @@ fn worker(worker: &WorkerRow) -> Row<'static> {
         Cell::from(format!("{}/{}", worker.slots_used, worker.slots_total)),
         Cell::from(worker.prefill_backlog_tokens.to_string()),
         Cell::from(Span::styled(word, style)),
-    ])
+    ];
+    if is_wide {
+        cells.push(Cell::from(worker.admin.clone().unwrap_or_else(|| "-".to_owned())));
+    }
+    Row::new(cells)
 }
 
 /// A pool of ten places: leased, in quarantine, cached, free.

@@ -40,6 +40,14 @@ fn mistakes_are_named_and_fail() {
     check_mistake(&["gateway", "--set", "model.source=no/such.gguf"], "no/such.gguf");
     check_mistake(&["rooms", "--admin", "127.0.0.1:1"], "127.0.0.1:1");
     check_mistake(
+        &["rooms", "--admin", "http://127.0.0.1:1/"],
+        "answers on 127.0.0.1:1: ",
+    );
+    check_mistake(
+        &["rooms", "--admin", "nowhere"],
+        "--admin nowhere: write it as HOST:PORT or http://HOST:PORT, such as 127.0.0.1:9090",
+    );
+    check_mistake(
         &["explain", "7", "--admin", "127.0.0.1:1"],
         "give its address with --admin",
     );
@@ -53,9 +61,17 @@ fn mistakes_are_named_and_fail() {
         said.contains("sleeping") && said.contains("queued, reserving"),
         "{said}"
     );
-    let output = innkeeper(&["rooms", "--older-than", "soon"], &[]);
+    for (time, said) in [("soon", "500ms"), ("10", "10s is so many seconds")] {
+        let output = innkeeper(&["rooms", "--older-than", time], &[]);
+        assert!(
+            !output.status.success() && String::from_utf8_lossy(&output.stderr).contains(said),
+            "{output:?}"
+        );
+    }
+    // Only of rooms that ended.
+    let output = innkeeper(&["rooms", "--outcome", "failed"], &[]);
     assert!(
-        String::from_utf8_lossy(&output.stderr).contains("500ms"),
+        !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("--ended"),
         "{output:?}"
     );
     let output = innkeeper(&["worker", "--role", "cook"], &[]);

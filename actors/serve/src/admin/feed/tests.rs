@@ -1,3 +1,4 @@
+use observe::Workers;
 use room::{NodeId, PhaseKind, RoomId, Span, Time, WaitsFor};
 use runtime::RoomView;
 use serde_json::Value;
@@ -19,9 +20,11 @@ fn view(seq: u64) -> RoomView {
         no_worker: false,
         deadline: Some(at(100)),
         legs: Vec::new(),
+        workers: Workers::default(),
         delivered: 0,
         stale_inputs: 0,
         outcome: None,
+        ended_in: None,
         ended: None,
         trace_id: Some(5),
     }

@@ -18,10 +18,7 @@ fn room(seq: u32, in_phase_ms: u64, tokens: u32) -> RoomRow {
         waits_for: "prefill-0 to compute the prompt (4 of 10)".to_owned(),
         deadline_in_ms: Some(500),
         delivered_tokens: tokens,
-        held_by: Vec::new(),
-        outcome: None,
-        reason: None,
-        trace_id: None,
+        ..RoomRow::default()
     }
 }
 
@@ -40,6 +37,7 @@ fn overview(rooms: &[RoomRow]) -> Overview {
         blocks_quarantined: quarantined,
         slots_total: 8,
         heard_ms_ago: Some(heard),
+        admin: Some("10.0.0.7:40123".to_owned()),
         ..WorkerRow::default()
     };
     Overview {
@@ -117,6 +115,13 @@ fn eighty_by_twenty_four_has_everything() {
             .any(|line| line.contains("#20") && line.contains("prefill-0 to compute")),
         "{lines:#?}"
     );
+}
+
+#[test]
+fn a_wide_screen_says_where_workers_are_asked() {
+    let state = State::new(overview(&[]));
+    let is_told = |width| screen(&state, width, 24).concat().contains("10.0.0.7:40123");
+    assert!(is_told(104) && !is_told(80));
 }
 
 #[test]
