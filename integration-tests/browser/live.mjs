@@ -69,6 +69,8 @@ try {
   await page.locator("body").press("Escape");
   await page.locator("#ended").click();
   await until("it is among those that ended", async () => (await row("page-long").innerText().catch(() => "")).includes("operator"));
+  const over = await row("page-long").innerText();
+  check(/\d m?s ago/.test(over) && over.includes("prefill-"), `when it ended, and where it was, is said: ${over}`);
   await page.locator("[role=tab]", { hasText: "Open" }).click();
 
   say("a room that has ended is found by its request");

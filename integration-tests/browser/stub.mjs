@@ -23,7 +23,7 @@ const random = () => {
 const pick = (list) => list[Math.floor(random() * list.length)];
 
 const WORKERS = ["prefill-0", "prefill-1", "decode-0", "decode-1", "decode-2"].map((name) => ({
-  name, node: name, role: name.split("-")[0], blocks_total: 4096, blocks_free: 0, blocks_cached: 500, blocks_leased: 1800, blocks_quarantined: 0,
+  name, node: name, admin: "127.0.0.1:40123", role: name.split("-")[0], blocks_total: 4096, blocks_free: 0, blocks_cached: 500, blocks_leased: 1800, blocks_quarantined: 0,
   slots_total: 32, slots_used: 12, prefill_backlog_tokens: name.startsWith("prefill") ? 2048 : 0, draining: false, cordoned: false,
   linked_ms: 600_000, heard_ms_ago: 120, kv_transport: "ucx-tcp", kv_bytes_in: 0, kv_bytes_out: 0, promised_blocks: 0, rooms_held: 40,
 }));
@@ -34,7 +34,7 @@ function room(seq, phase = pick(PHASES)) {
   const waits = { queued: "a worker with room", reserving: `blocks and a slot from ${worker}`, prefilling: `${worker} to compute the prompt`,
     pulling: `${worker} to pull the KV from prefill-0`, decoding: `the next token from ${worker}`, draining: `proof from ${worker} that its lease is returned (1 out)` }[phase];
   return { seq, room: `${NODE}-${seq}`, request: `req_${seq.toString(16).padStart(8, "0")}`, trace: seq.toString(16).padStart(32, "0"), phase, attempt: random() < 0.02 ? 2 : 1,
-    born: since - Math.floor(random() * 3000), since, waits, held: phase === "queued" ? [] : [worker], outcome: null, reason: null };
+    born: since - Math.floor(random() * 3000), since, waits, held: phase === "queued" ? [] : [worker], before: [], outcome: null, reason: null };
 }
 
 function series(seconds, from) {

@@ -27,7 +27,7 @@ pub use collector::{Collector, SpanSeen};
 pub use http::{Response, get, post};
 pub use netns::{Lane, Net};
 pub use ports::Ports;
-pub use prepare::target;
+pub use prepare::{innkeeper, target};
 pub use process::{Process, Signal};
 pub use prometheus::{Prometheus, promtool};
 pub use proxy::{Counts, TcpProxy, TcpRule, UdpProxy, UdpRule, Way};

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use kv_ucx::Ucx;
@@ -37,6 +38,21 @@ pub(crate) fn program() -> PathBuf {
         program.display()
     );
     program
+}
+
+/// What the program says when it is run with these arguments, and whether it succeeds: for commands that end by themselves.
+///
+/// # Panics
+/// If it cannot be run.
+#[must_use]
+pub fn innkeeper(arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(program()).args(arguments).output();
+    let output = output.expect("the program can be run");
+    let said = [output.stdout, output.stderr].concat();
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
 }
 
 /// The user's cache, with model and UCX in it: fetched once for all clusters, which might else all fetch them at a time.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use integration_tests::{Cluster, Stream, completion, get, post};
+use integration_tests::{Cluster, Stream, completion, get, innkeeper, post};
 use serde_json::{Value, json};
 
 async fn asked(admin: SocketAddr, path: &str) -> (u16, String) {
@@ -75,6 +75,149 @@ async fn is_seen(admin: SocketAddr, room: &str) {
     assert_eq!(told(admin, "/links").await.as_array().map(Vec::len), Some(2));
 }
 
+/// What a command says to an operator who asks this gateway.
+#[track_caller]
+fn command(admin: SocketAddr, arguments: &[&str], parts: &[&str]) {
+    // As it stands in a browser.
+    let admin = format!("http://{admin}/");
+    let (succeeds, said) = innkeeper(&[arguments, &["--admin", &admin]].concat());
+    assert!(succeeds, "{arguments:?}: {said}");
+    for part in parts {
+        assert!(said.contains(part), "{arguments:?}: no {part:?} in\n{said}");
+    }
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// The gateway says where the worker is asked; the worker says that its engine hangs, and whose room is in it.
+async fn worker_is_asked(cluster: &Cluster, room: &str) {
+    let admin = cluster.ports().admin;
+    let worker = cluster.worker_admin("prefill-0");
+    let workers = told(admin, "/workers").await;
+    let all = workers.as_array().unwrap();
+    let it = all.iter().find(|one| one["name"] == "prefill-0").unwrap();
+    assert_eq!(it["admin"], worker.to_string(), "{it:#}");
+    command(
+        admin,
+        &["rooms", "--worker", "prefill-0"],
+        &[room, "prefill-0 is linked", &format!("http://{worker}/stays")],
+    );
+    let health = told(worker, "/health").await;
+    let step_ms = health["workers"][0]["step_ms"].as_u64();
+    assert!(step_ms.is_some_and(|ms| ms > 500), "{health:#}");
+    assert_eq!(health["linked"], Value::Null, "{health:#}");
+    has(&told(worker, "/stays").await, room);
+    // The gateway lists those that are linked, and does not say that it has no workers.
+    let health = told(admin, "/health").await;
+    assert_eq!(names(&health["linked"]), ["decode-0", "prefill-0"], "{health:#}");
+    assert_eq!(health.get("workers"), None, "{health:#}");
+}
+
+/// A room that ended is found by what became of it and by whom it had, with the time.
+async fn is_remembered(admin: SocketAddr, room: &str) {
+    let query = "outcome=aborted&reason=operator&phase=prefilling&worker=prefill-0";
+    let found = told(admin, &format!("/rooms/ended?{query}")).await;
+    assert_eq!(found.as_array().map(Vec::len), Some(1), "{found:#}");
+    let it = &found[0];
+    assert_eq!(it["room"], room);
+    assert!(
+        it["ended_ms_ago"].as_u64().is_some_and(|ms| ms < 600_000),
+        "{it:#}"
+    );
+    assert!(
+        it["ended_at"]
+            .as_str()
+            .is_some_and(|at| at.starts_with("20") && at.ends_with('Z')),
+        "{it:#}"
+    );
+    has(&it["workers"], "prefill-0");
+    has(&it["workers"], "decode-0");
+    for query in [
+        "outcome=completed",
+        "reason=client_gone",
+        "phase=decoding",
+        "worker=decode-1",
+    ] {
+        let none = told(admin, &format!("/rooms/ended?{query}")).await;
+        assert_eq!(none.as_array().map(Vec::len), Some(0), "{query}: {none:#}");
+    }
+    refused(
+        admin,
+        "/rooms/ended?outcome=lost",
+        400,
+        &["completed, aborted, failed, expired"],
+    )
+    .await;
+}
+
+/// The same in a terminal.
+#[track_caller]
+fn is_listed(cluster: &Cluster, room: &str) {
+    let admin = cluster.ports().admin;
+    command(
+        admin,
+        &[
+            "rooms",
+            "--ended",
+            "--worker",
+            "prefill-0",
+            "--outcome",
+            "aborted",
+        ],
+        &[
+            room,
+            "aborted (operator)",
+            " ago, ",
+            " UTC",
+            "decode-0",
+            "prefill-0 is linked",
+        ],
+    );
+    command(
+        admin,
+        &["rooms", "--worker", "nobody"],
+        &[
+            "no open room matches",
+            "no worker nobody is linked now: linked are decode-0, prefill-0",
+        ],
+    );
+    let stays_of_worker = format!("prefill-0 (http://{}/stays)", cluster.worker_admin("prefill-0"));
+    command(
+        admin,
+        &["explain", room],
+        &["an operator ended it", &stays_of_worker],
+    );
+}
+
+/// The worker remembers it as well, and what ended last comes first.
+async fn is_before(cluster: &Cluster, room: &str) {
+    let admin = cluster.ports().admin;
+    let stays = told(cluster.worker_admin("prefill-0"), "/stays/ended").await;
+    assert_eq!(stays[0]["room"], room);
+    assert!(
+        stays[0]["ended_ms_ago"].is_u64() && stays[0]["ended_at"].is_string(),
+        "{stays:#}"
+    );
+    let answer = integration_tests::answer(cluster.ports().http, &completion("And another", 2, 0.0, 0)).await;
+    assert!(answer.done, "{answer:?}");
+    cluster.all_back(2).await;
+    let ended = told(admin, "/rooms/ended").await;
+    assert_eq!(
+        (&ended[0]["outcome"], &ended[1]["room"]),
+        (&json!("completed"), &json!(room)),
+        "{ended:#}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stuck_prompt_is_explained_and_can_be_ended() {
     let cluster = Cluster::apart(1, 1, &["limits.prefill_stall_ms=60000"]).await;
@@ -130,6 +273,7 @@ async fn a_stuck_prompt_is_explained_and_can_be_ended() {
         .await;
 
     is_seen(admin, &room.room).await;
+    worker_is_asked(&cluster, &room.room).await;
 
     let ended = post(admin, &format!("/rooms/{}/abort", room.room), &Value::Null)
         .await
@@ -142,6 +286,9 @@ async fn a_stuck_prompt_is_explained_and_can_be_ended() {
     let account = told(admin, &path(&room.room)).await;
     has(&account[0]["summary"], "an operator ended it");
     assert_eq!(account[0]["ends"], Value::Null);
+    is_remembered(admin, &room.room).await;
+    is_listed(&cluster, &room.room);
+    is_before(&cluster, &room.room).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -207,7 +354,11 @@ async fn a_worker_is_drained_and_resumed_and_mistakes_are_named() {
         admin,
         "/rooms/req_none/explain",
         404,
-        &["req_none", "gateway-", "/rooms/ended"],
+        &[
+            "req_none",
+            "gateway-",
+            "`innkeeper rooms --ended` (GET /rooms/ended)",
+        ],
     )
     .await;
     refused(admin, "/romos", 404, &["/romos", "/rooms"]).await;

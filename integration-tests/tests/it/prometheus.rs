@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use integration_tests::{Cluster, Prometheus, Signal, Stream, answer, completion, get, promtool};
+use integration_tests::{Cluster, Prometheus, Signal, Stream, answer, completion, get, innkeeper, promtool};
 use serde_json::{Value, json};
 
 fn deploy(path: &str) -> PathBuf {
@@ -136,8 +136,8 @@ async fn what_happens_is_seen_by_prometheus() {
     check_balance(&server).await;
     assert_eq!(server.firing().await, Vec::<Value>::new());
 
-    abort_that_is_lost(&cluster, &server).await;
-    decode_that_is_killed(&mut cluster, &server).await;
+    let decode = abort_that_is_lost(&cluster, &server).await;
+    decode_that_is_killed(&mut cluster, &server, &decode).await;
     prefill_that_is_stuck(&cluster, &server).await;
 }
 
@@ -240,7 +240,33 @@ async fn fires(server: &Prometheus, alert: &str) -> Value {
     found[0].0.clone()
 }
 
-async fn abort_that_is_lost(cluster: &Cluster, server: &Prometheus) {
+/// From the alert's worker to the reason, as the runbook has it: a room that has that worker, or the last that ended and had it, and all that is
+/// told of it.
+#[track_caller]
+fn explained(cluster: &Cluster, worker: &str, parts: &[&str]) -> String {
+    let gateway = cluster.ports().admin.to_string();
+    let asked = |arguments: &[&str]| {
+        let (succeeds, said) = innkeeper(&[arguments, &["--admin", &gateway]].concat());
+        assert!(succeeds, "{arguments:?}: {said}");
+        said
+    };
+    let listed = |ended: &[&str]| {
+        let rooms = asked(&[&["rooms", "--worker", worker, "--json"], ended].concat());
+        let rooms: Value = serde_json::from_str(&rooms).unwrap();
+        rooms[0]["room"].as_str().map(str::to_owned)
+    };
+    let room = listed(&[]).or_else(|| listed(&["--ended"]));
+    let room = room.unwrap_or_else(|| panic!("no room had {worker}"));
+    let told = asked(&["explain", &room]);
+    println!("{told}");
+    for part in std::iter::once(&worker).chain(parts) {
+        assert!(told.contains(part), "no {part:?} in\n{told}");
+    }
+    room
+}
+
+/// Gives the worker that did not hear of the abort.
+async fn abort_that_is_lost(cluster: &Cluster, server: &Prometheus) -> String {
     cluster
         .fault("gateway-0", &json!({ "frames": { "close": "drop" } }))
         .await;
@@ -267,6 +293,10 @@ async fn abort_that_is_lost(cluster: &Cluster, server: &Prometheus) {
         (&labels["worker"], &json!("not_in_digest")),
         "{it:#}"
     );
+    let worker = labels["worker"].as_str().unwrap();
+    let room = explained(cluster, worker, &["aborted: its client left"]);
+    assert_eq!(it["room"], room);
+    worker.to_owned()
 }
 
 /// What workers say of their stays.
@@ -279,10 +309,12 @@ async fn stays(workers: &[SocketAddr], path: &str) -> Vec<Value> {
     all
 }
 
-async fn decode_that_is_killed(cluster: &mut Cluster, server: &Prometheus) {
-    cluster.process("decode-1").signal(Signal::Kill);
+async fn decode_that_is_killed(cluster: &mut Cluster, server: &Prometheus, name: &str) {
+    cluster.process(name).signal(Signal::Kill);
     let labels = fires(server, "InnkeeperWorkerLost").await;
-    assert_eq!(labels["worker"], "decode-1");
+    assert_eq!(labels["worker"], name);
+    // The dead have their names.
+    explained(cluster, name, &["aborted: its client left"]);
     let query = "innkeeper_workers{role=\"decode\"} == 1";
     server.until(query).await;
 }
@@ -300,5 +332,6 @@ async fn prefill_that_is_stuck(cluster: &Cluster, server: &Prometheus) {
         (labels["worker"].as_str(), labels["reason"].as_str()),
         (Some("prefill-0"), Some("no_progress_prefilling"))
     );
+    explained(cluster, "prefill-0", &["no progress in prefilling"]);
     cluster.fault("prefill-0", &json!({ "calm": true })).await;
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use integration_tests::innkeeper;
 use observe::labels;
 
 /// What every page says of its alert or its reason.
@@ -85,6 +86,90 @@ fn each_alert_has_tests() {
             "{alert}: {come} tests where it comes, {stay} where it does not"
         );
     }
+}
+
+/// What stands for something else in a command, and something that it can stand for. Nobody answers there.
+const PLACES: [(&str, &str); 9] = [
+    ("GATEWAY", "127.0.0.1:1"),
+    ("W", "decode-0"),
+    ("ROOM", "7"),
+    ("TRACE", "00000000000000000000000000000abc"),
+    ("PHASE", "pulling"),
+    ("P", "pulling"),
+    ("O", "failed"),
+    ("REASON", "no_worker"),
+    ("R", "no_worker"),
+];
+
+/// The commands that a page names: between backquotes, or lines of a block.
+fn commands(page: &str) -> Vec<String> {
+    let parts: Vec<&str> = page.split("```").collect();
+    let texts = parts.iter().step_by(2);
+    let inline = texts.flat_map(|text| text.split('`').skip(1).step_by(2).map(str::to_owned));
+    let blocks = parts.iter().skip(1).step_by(2);
+    let lines = blocks.flat_map(|block| {
+        block
+            .lines()
+            .map(|line| line.split('#').next().unwrap().to_owned())
+    });
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_command = |text: &String| {
+        let asks = ["innkeeper rooms", "innkeeper explain", "innkeeper top"];
+        asks.iter().any(|ask| text.starts_with(ask))
+    };
+    inline.chain(lines).map(words).filter(is_command).collect()
+}
+
+/// A command is right if all that is wrong with it is that nobody answers.
+fn check_command(place: &str, command: &str) {
+    let word = |word: &str| {
+        let known = PLACES.iter().find(|(stands, _)| *stands == word);
+        known.map_or(word, |&(_, for_it)| for_it).to_owned()
+    };
+    let mut words: Vec<String> = command.split(' ').skip(1).map(word).collect();
+    if words[0] == "explain" && words.len() == 1 {
+        words.push("7".to_owned());
+    }
+    if !command.contains("--admin") {
+        words.extend(["--admin", "127.0.0.1:1"].map(str::to_owned));
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (succeeds, said) = innkeeper(&words);
+    assert!(
+        !succeeds && said.contains("no gateway's admin listener answers on 127.0.0.1:1"),
+        "{place}: {command}: {said}"
+    );
+}
+
+/// What pages and alerts tell people to type can be typed.
+#[test]
+fn each_command_can_be_given() {
+    let mut count = 0;
+    for folder in ["docs/runbook", "docs/runbook/alerts", "docs/runbook/outcomes"] {
+        for page in pages(folder) {
+            let path = format!("{folder}/{page}.md");
+            for command in commands(&read(&root(&path))) {
+                check_command(&path, &command);
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 30, "{count} commands");
+    let rules = read(&root("deploy/prometheus/rules.yml"));
+    let rules = rules
+        .replace("{{ $labels.instance }}", "GATEWAY")
+        .replace("{{ $labels.worker }}", "W")
+        .replace("{{ $labels.phase }}", "PHASE");
+    // What follows a command in a sentence is no part of it.
+    let ends = [";", ":", " (", " says", " against", " of the", "\n"];
+    let starts: Vec<&str> = rules.split("innkeeper ").skip(1).collect();
+    for start in starts {
+        let end = ends.iter().filter_map(|end| start.find(end)).min().unwrap();
+        let command = format!("innkeeper {}", start[..end].trim_end_matches('"'));
+        check_command("rules.yml", &command);
+        count += 1;
+    }
+    assert!(count > 45, "{count} commands");
 }
 
 #[test]
