@@ -17,8 +17,8 @@ const ALLOWED: &[(&str, &str)] = &[
         "the incarnation's number: greater at a later start; links judge it, no deadline does",
     ),
     (
-        "actors/serve/src/admin/find.rs",
-        "when a deadline is due, for people to read",
+        "actors/serve/src/admin/moment.rs",
+        "when something was, for people to read",
     ),
     (
         "actors/serve/src/telemetry/convert.rs",

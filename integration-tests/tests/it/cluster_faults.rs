@@ -33,11 +33,11 @@ async fn every_close_is_lost(cluster: &mut Cluster) {
     assert_eq!(outcome, "aborted");
     println!("every Close lost: outcome after {after:?}");
     println!("  blocks back after {:?} more", cluster.all_back(2).await);
-    check_timeout_is_logged(cluster, &room);
+    check_telling_again_is_logged(cluster, &room);
     // Nobody told the decode worker: it saw it by the digest.
     let told = cluster.process("decode-0").log();
     assert!(
-        told.contains("NotInDigest") && !told.contains("ClosedByOwner"),
+        told.contains("not_in_digest") && !told.contains("closed_by_owner"),
         "{told}"
     );
 
@@ -55,15 +55,14 @@ async fn every_close_is_lost(cluster: &mut Cluster) {
     println!("  blocks back after {:?} more", cluster.all_back(2).await);
 }
 
-/// The supervisor's timeout message names the room.
-fn check_timeout_is_logged(cluster: &mut Cluster, room: &str) {
+/// The line names the room and the worker.
+fn check_telling_again_is_logged(cluster: &mut Cluster, room: &str) {
     let log = cluster.process("gateway-0").log();
-    let mut lines = log.lines();
-    let found = lines.find(|line| line.contains("timeout") && line.contains(room));
-    println!(
-        "  {}",
-        found.expect("the log has the supervisor's timeout message")
-    );
+    let parts = ["told again to return its lease", room, "worker=\"decode-0\""];
+    let found = log
+        .lines()
+        .find(|line| parts.iter().all(|part| line.contains(part)));
+    println!("  {}", found.expect("the log says that the worker is told again"));
 }
 
 /// A worker with another block size is refused with the reason, at both ends, and is never used.
