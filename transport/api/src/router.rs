@@ -125,7 +125,8 @@ async fn attend(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// Logs the answer when dropped: after the head of the answer is made, or when the client leaves before.
+/// Logs the answer when dropped: after the head of the answer is made, or when the client leaves before. What is streamed after the head may
+/// still fail, and that has a line of its own.
 struct Visit {
     id: String,
     method: Method,
@@ -143,6 +144,6 @@ impl Drop for Visit {
             tracing::debug!(method = %self.method, path = %self.path, status, elapsed_ms, "answered a probe");
             return;
         }
-        tracing::info!(request_id = %self.id, method = %self.method, path = %self.path, status, elapsed_ms, "answered");
+        tracing::info!(request_id = %self.id, method = %self.method, path = %self.path, status, elapsed_ms, "the answer begins");
     }
 }

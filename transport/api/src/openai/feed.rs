@@ -175,8 +175,8 @@ impl Feed {
                 })
             }
             Event::Failed { failure, .. } => {
-                let Failure { kind, phase, .. } = &failure;
-                tracing::info!(request_id = %self.request_id, ?kind, ?phase, "a request failed");
+                let (kind, phase) = (failure.kind.name(), failure.phase.as_deref());
+                tracing::info!(request_id = %self.request_id, kind, phase, "a request failed");
                 self.end();
                 Some(Step::Failed(failure))
             }

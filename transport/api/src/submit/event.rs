@@ -87,6 +87,20 @@ pub enum FailureKind {
     Internal,
 }
 
+impl FailureKind {
+    /// The name in lower case, for logs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Overloaded => "overloaded",
+            Self::Unavailable => "unavailable",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+            Self::Internal => "internal",
+        }
+    }
+}
+
 /// A generated token and how likely it was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenLogprob {
