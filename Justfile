@@ -37,6 +37,10 @@ sim-many COUNT *ARGS:
     cargo run --release -p innkeeper-sim -- many {{COUNT}} --json {{target}}/sim.json {{ARGS}}
     cargo run --release -p innkeeper-sim -- same 20 --json {{target}}/sim-same.json
 
+# Goes on with the seeds after those of `sim-many`, from this one. Writes target/sim-more.json, which `just evidence` adds to the others.
+sim-more COUNT FROM *ARGS:
+    cargo run --release -p innkeeper-sim -- many {{COUNT}} --from {{FROM}} --json {{target}}/sim-more.json {{ARGS}}
+
 # The protocol under every schedule: models of rooms, hosts and ledgers that are larger than those of the test command. Writes target/model.jsonl.
 model STATES="10000000":
     mkdir -p {{target}}

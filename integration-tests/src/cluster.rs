@@ -43,13 +43,17 @@ pub struct Cluster {
     folder: TempDir,
     /// Arguments of every process.
     common: Vec<String>,
-    _turn: MutexGuard<'static, ()>,
+    /// None beside a cluster that has it.
+    _turn: Option<MutexGuard<'static, ()>>,
 }
 
 impl Cluster {
     /// A cluster without processes, in which all have these configuration keys, such as `worker.slots=8`.
     pub async fn new(sets: &[&str]) -> Self {
-        let turn = TURN.lock().await;
+        Self::in_turn(Some(TURN.lock().await), sets)
+    }
+
+    fn in_turn(turn: Option<MutexGuard<'static, ()>>, sets: &[&str]) -> Self {
         let folder = TempDir::with_prefix("innkeeper-test").expect("a folder");
         let ports = Ports::free();
         let cache = prepare::cache_in(folder.path());
@@ -82,10 +86,21 @@ impl Cluster {
     /// `innkeeper up` with these arguments, once it is ready.
     pub async fn up(arguments: &[&str], sets: &[&str], workers: usize) -> Self {
         let mut cluster = Self::new(sets).await;
-        let arguments: Vec<&str> = ["up"].into_iter().chain(arguments.iter().copied()).collect();
-        cluster.start("up", &arguments, &[]);
-        cluster.ready(workers).await;
+        cluster.start_up(arguments, workers).await;
         cluster
+    }
+
+    /// The same beside this one, for those who compare them.
+    pub(crate) async fn up_beside(&self, arguments: &[&str], sets: &[&str], workers: usize) -> Self {
+        let mut cluster = Self::in_turn(None, sets);
+        cluster.start_up(arguments, workers).await;
+        cluster
+    }
+
+    async fn start_up(&mut self, arguments: &[&str], workers: usize) {
+        let arguments: Vec<&str> = ["up"].into_iter().chain(arguments.iter().copied()).collect();
+        self.start("up", &arguments, &[]);
+        self.ready(workers).await;
     }
 
     /// A gateway and workers, named `prefill-0` and so on, as processes that the test can get at, once they are ready.

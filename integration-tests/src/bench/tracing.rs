@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use evidence::Stamp;
 use serde_json::json;
+use tokio::time::sleep;
 
 use super::load::{Served, drive};
 use super::spread::Spread;
@@ -28,8 +29,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            rounds: 9,
-            lasts: Duration::from_secs(6),
+            rounds: 20,
+            lasts: Duration::from_secs(2),
             streams: 64,
             answer_tokens: 64,
         }
@@ -38,19 +39,24 @@ impl Default for Options {
 
 /// Words of the prompt; about as many tokens.
 const PROMPT_WORDS: usize = 200;
-/// Before it counts.
+/// Before it counts: then traces of what was before are sent while it counts, and as many are sent later.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Hundredths of a second.
-const TICK: f64 = 0.01;
+/// Until a cluster has sent all its traces, and disturbs no other.
+const REST: Duration = Duration::from_millis(700);
+/// A hundredth of a second, in microseconds.
+const TICK_US: f64 = 1e4;
 
 /// What is compared: its name, and the share of traces that is kept; `None`: there is no collector.
 const CASES: [(&str, Option<f64>); 3] = [("off", None), ("1 %", Some(0.01)), ("100 %", Some(1.0))];
 
-/// One measurement.
-#[derive(Copy, Clone)]
-struct Taken {
-    tokens_per_second: f64,
-    cpu_us_per_token: f64,
+/// A cluster that is measured, in turn with others.
+struct Case {
+    name: &'static str,
+    cluster: Cluster,
+    pid: u32,
+    ticks_before: u64,
+    tokens: u64,
+    tokens_per_second: Vec<f64>,
 }
 
 /// Measures, and gives a table in Markdown.
@@ -60,61 +66,85 @@ struct Taken {
 pub async fn tracing(options: Options) -> String {
     let stamp = Stamp::now();
     let collector = Collector::start_silent();
-    let mut taken: [Vec<Taken>; 3] = Default::default();
+    let mut cases: Vec<Case> = Vec::new();
+    for (name, share) in CASES {
+        let beside = cases.first().map(|case| &case.cluster);
+        let case = Case::start(name, share, &collector, beside).await;
+        cases.push(case);
+    }
     for round in 0..options.rounds {
         // Each of them is the first as often as the others.
-        for turn in 0..CASES.len() {
+        for turn in 0..cases.len() {
             let case = (round + turn) % CASES.len();
-            let one = measure(CASES[case].1, &collector, options).await;
-            eprintln!(
-                "round {}, traces {}: {:.0} tokens/s, {:.2} us of CPU a token",
-                round + 1,
-                CASES[case].0,
-                one.tokens_per_second,
-                one.cpu_us_per_token
-            );
-            taken[case].push(one);
+            cases[case].measure(options).await;
+        }
+        eprintln!("round {} of {}", round + 1, options.rounds);
+    }
+    table(&stamp, options, &cases)
+}
+
+impl Case {
+    async fn start(
+        name: &'static str,
+        share: Option<f64>,
+        collector: &Collector,
+        beside: Option<&Cluster>,
+    ) -> Self {
+        const UP: [&str; 5] = ["--processes", "--prefill", "1", "--decode", "1"];
+        let mut sets = vec![
+            "worker.device=mock".to_owned(),
+            "worker.slots=256".to_owned(),
+            "worker.pool_mib=64".to_owned(),
+            "log.filter=warn".to_owned(),
+        ];
+        if let Some(share) = share {
+            sets.push(format!("tracing.endpoint={}", collector.grpc()));
+            sets.push(format!("tracing.sample={share:?}"));
+        }
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let mut cluster = match beside {
+            None => Cluster::up(&UP, &sets, 2).await,
+            Some(other) => other.up_beside(&UP, &sets, 2).await,
+        };
+        let pid = cluster.process("up").id();
+        Self {
+            name,
+            cluster,
+            pid,
+            ticks_before: proc::ticks_of_family(pid),
+            tokens: 0,
+            tokens_per_second: Vec::new(),
         }
     }
-    table(&stamp, options, &taken)
-}
 
-async fn measure(share: Option<f64>, collector: &Collector, options: Options) -> Taken {
-    let mut sets = vec![
-        "worker.device=mock".to_owned(),
-        "worker.slots=256".to_owned(),
-        "worker.pool_mib=64".to_owned(),
-        "log.filter=warn".to_owned(),
-    ];
-    if let Some(share) = share {
-        sets.push(format!("tracing.endpoint={}", collector.grpc()));
-        sets.push(format!("tracing.sample={share:?}"));
+    async fn measure(&mut self, options: Options) {
+        let request = json!({
+            "model": MODEL, "prompt": "word ".repeat(PROMPT_WORDS), "max_tokens": options.answer_tokens,
+            "temperature": 0.0, "ignore_eos": true, "stream": true,
+        });
+        let to = self.cluster.ports().http;
+        let warm = drive(to, options.streams, WARM_UP, &request).await;
+        let Served { tokens, lasted } = drive(to, options.streams, options.lasts, &request).await;
+        self.tokens += warm.tokens + tokens;
+        self.tokens_per_second.push(tokens as f64 / lasted.as_secs_f64());
+        sleep(REST).await;
     }
-    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
-    let mut cluster = Cluster::up(&["--processes", "--prefill", "1", "--decode", "1"], &sets, 2).await;
-    let request = json!({
-        "model": MODEL, "prompt": "word ".repeat(PROMPT_WORDS), "max_tokens": options.answer_tokens,
-        "temperature": 0.0, "ignore_eos": true, "stream": true,
-    });
-    let to = cluster.ports().http;
-    drive(to, options.streams, WARM_UP, &request).await;
-    let up = cluster.process("up").id();
-    let before = proc::ticks_of_family(up);
-    let Served { tokens, lasted } = drive(to, options.streams, options.lasts, &request).await;
-    let used = proc::ticks_of_family(up) - before;
-    Taken {
-        tokens_per_second: tokens as f64 / lasted.as_secs_f64(),
-        cpu_us_per_token: used as f64 * TICK * 1e6 / tokens as f64,
+
+    /// Of all its processes, sending traces included.
+    fn cpu_us_per_token(&self) -> f64 {
+        let ticks = proc::ticks_of_family(self.pid) - self.ticks_before;
+        ticks as f64 * TICK_US / self.tokens as f64
     }
 }
 
-fn table(stamp: &Stamp, options: Options, taken: &[Vec<Taken>; 3]) -> String {
+fn table(stamp: &Stamp, options: Options, cases: &[Case]) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "Traces, to a collector that drops them: `{}`{}, {}, {} cores, {}. {} rounds of {} s, {} streams of {} tokens after a prompt of {} \
-         words, over HTTP/1.1; a gateway, a prefill and a decode worker as processes, engines that take no time. Each figure: the median \
-         (least to greatest); ratios are of the same round. The clients and the collector have the same cores as the cluster.\n",
+        "Traces, to a collector that drops them: `{}`{}, {}, {} cores, {}. Three clusters side by side, each measured {} times for {} s, in \
+         turn: {} streams of {} tokens after a prompt of {} words, over HTTP/1.1; a gateway, a prefill and a decode worker as processes, \
+         engines that take no time. Tokens per second: the median (least to greatest), and that of the ratios of each turn. CPU: of the \
+         cluster's processes, in all. The clients and the collector have the same cores as the cluster.\n",
         stamp.commit,
         if stamp.changed { " and changes" } else { "" },
         stamp.date,
@@ -128,21 +158,19 @@ fn table(stamp: &Stamp, options: Options, taken: &[Vec<Taken>; 3]) -> String {
     );
     let _ = writeln!(
         text,
-        "| traces | output tokens/s | of that without | CPU of the cluster, us a token | of that without |\n|---|---|---|---|---|"
+        "| traces | output tokens/s | of that without | CPU, us a token | of that without |\n|---|---|---|---|---|"
     );
-    for (case, (name, _)) in CASES.iter().enumerate() {
-        let spread = |figure: fn(&Taken) -> f64| Spread::of(taken[case].iter().map(figure));
-        let ratio = |figure: fn(&Taken) -> f64| {
-            let pairs = taken[case].iter().zip(&taken[0]);
-            Spread::of(pairs.map(|(this, off)| figure(this) / figure(off)))
-        };
+    let off = &cases[0];
+    for case in cases {
+        let pairs = case.tokens_per_second.iter().zip(&off.tokens_per_second);
         let _ = writeln!(
             text,
-            "| {name} | {:.0} | {:.3} | {:.2} | {:.3} |",
-            spread(|taken| taken.tokens_per_second),
-            ratio(|taken| taken.tokens_per_second),
-            spread(|taken| taken.cpu_us_per_token),
-            ratio(|taken| taken.cpu_us_per_token),
+            "| {} | {:.0} | {:.3} | {:.1} | {:.3} |",
+            case.name,
+            Spread::of(case.tokens_per_second.iter().copied()),
+            Spread::of(pairs.map(|(this, off)| this / off)),
+            case.cpu_us_per_token(),
+            case.cpu_us_per_token() / off.cpu_us_per_token(),
         );
     }
     text

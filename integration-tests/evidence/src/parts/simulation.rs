@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::Part;
+use super::{Part, recorded};
 use crate::Stamp;
 use crate::claim::Claim;
 use crate::files::Error;
@@ -15,10 +15,16 @@ use crate::text::{count, decimal, len, paragraph, table};
 const HOURS: f64 = 2_000.0;
 const FAULTS: u64 = 1_000_000;
 
+/// A recording that goes on with the seeds after those of the first.
+const MORE: &str = "sim-more.json";
+
 /// What `sim many` writes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Simulation {
     recorded: Option<Stamp>,
+    /// Of those that went on with the next seeds.
+    #[serde(default)]
+    more: Vec<Stamp>,
     first_seed: u64,
     virtual_minutes_each: u64,
     wall_seconds: f64,
@@ -45,6 +51,43 @@ struct Broken {
     violations: Vec<String>,
 }
 
+impl Simulation {
+    /// Whether this goes on where `first` ended, in the same way.
+    fn follows(&self, first: &Self) -> bool {
+        self.first_seed == first.first_seed + first.seeds
+            && self.virtual_minutes_each == first.virtual_minutes_each
+    }
+
+    /// Both, as if they had been one.
+    fn and(mut self, more: Self) -> Self {
+        self.more.extend(more.recorded);
+        self.wall_seconds += more.wall_seconds;
+        self.seeds += more.seeds;
+        self.cluster_hours += more.cluster_hours;
+        self.requests += more.requests;
+        self.rooms += more.rooms;
+        self.faults += more.faults;
+        self.events += more.events;
+        for (all, others) in [
+            (&mut self.outcomes, more.outcomes),
+            (&mut self.faults_by_kind, more.faults_by_kind),
+        ] {
+            for (name, number) in others {
+                *all.entry(name).or_default() += number;
+            }
+        }
+        if more.slowest_rest_ms > self.slowest_rest_ms {
+            (self.slowest_rest_ms, self.slowest_rest_seed) = (more.slowest_rest_ms, more.slowest_rest_seed);
+        }
+        if more.slowest_again_ms > self.slowest_again_ms {
+            (self.slowest_again_ms, self.slowest_again_seed) =
+                (more.slowest_again_ms, more.slowest_again_seed);
+        }
+        self.broken.extend(more.broken);
+        self
+    }
+}
+
 /// From the most frequent on.
 fn by_count(counts: &BTreeMap<String, u64>) -> Vec<(&String, u64)> {
     let mut sorted: Vec<_> = counts.iter().map(|(name, count)| (name, *count)).collect();
@@ -58,8 +101,18 @@ impl Part for Simulation {
     const KEPT: &'static str = "sim.json";
     const ASKED: &'static str = "no seed breaks an invariant; 2,000 cluster-hours; a million faults";
 
+    fn recorded(target: &Path) -> Result<Option<Self>, Error> {
+        let first: Option<Self> = recorded(&target.join(Self::KEPT))?;
+        let more: Option<Self> = recorded(&target.join(MORE))?;
+        Ok(match (first, more) {
+            (Some(first), Some(more)) if more.follows(&first) => Some(first.and(more)),
+            (first, _) => first,
+        })
+    }
+
     fn stamps(&self) -> Vec<Option<&Stamp>> {
-        vec![self.recorded.as_ref()]
+        let more = self.more.iter().map(Some);
+        [self.recorded.as_ref()].into_iter().chain(more).collect()
     }
 
     fn claims(&self) -> Vec<Claim> {
@@ -195,5 +248,25 @@ mod tests {
                 "| `just sim 4` | INV-01: a \\| b |",
             ],
         );
+    }
+
+    #[test]
+    fn a_recording_that_goes_on_where_another_ended() {
+        let read = |text: &str| serde_json::from_str::<Simulation>(text).unwrap();
+        let first = || read(&kept(1_778.0, 900_000, ""));
+        let next = kept(300.0, 200_000, r#"{"seed": 12350, "violations": ["INV-02"]}"#);
+        let next = next.replace(r#""first_seed": 1,"#, r#""first_seed": 12346,"#);
+        let next = || read(&next.replace("9050", "9051"));
+        assert!(next().follows(&first()));
+        assert!(!first().follows(&next()) && !first().follows(&first()));
+        let all = first().and(next());
+        assert_eq!((all.first_seed, all.seeds, all.requests), (1, 24_690, 14));
+        assert_eq!((all.cluster_hours, all.faults), (2_078.0, 1_100_000));
+        assert_eq!(
+            (all.faults_by_kind["lost"], all.outcomes["completed"]),
+            (2_400, 10)
+        );
+        assert_eq!((all.slowest_rest_ms, all.slowest_again_ms), (9_051, Some(1_317)));
+        assert_eq!(all.broken.len(), 1);
     }
 }
