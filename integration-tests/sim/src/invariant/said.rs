@@ -52,16 +52,25 @@ pub(super) fn only_newer(evidence: &Evidence) -> Vec<String> {
 
 /// No attempt fails for a reason that cannot be (INV-10).
 pub(super) fn possible_failures(evidence: &Evidence) -> Vec<String> {
+    let met = |these: fn(&Fault) -> bool| evidence.plan.episodes.iter().any(|episode| these(&episode.fault));
     // What comes before its worker is known to have the KV counts as lost, too.
-    let tokens_are_lost = evidence.plan.episodes.iter().any(|episode| {
+    let tokens_are_lost = met(|fault| {
         matches!(
-            episode.fault,
+            fault,
             Fault::Frames(_, wire::Kind::Tokens, mesh::Fault::Drop | mesh::Fault::Delay(_))
                 | Fault::Frames(_, wire::Kind::Pulled, mesh::Fault::Delay(_))
         )
     });
+    // An owner that has not heard of it goes on with an attempt that is over.
+    let failures_are_lost = met(|fault| {
+        matches!(
+            fault,
+            Fault::Frames(_, wire::Kind::Failed, mesh::Fault::Drop | mesh::Fault::Delay(_))
+        )
+    });
     let impossible = |error: &str| match error {
-        "Refused(Stale)" | "Refused(TooLarge)" | "Refused(OutOfOrder)" => true,
+        "Refused(TooLarge)" | "Refused(OutOfOrder)" => true,
+        "Refused(Stale)" => !failures_are_lost,
         "Gap" => !tokens_are_lost,
         _ => false,
     };

@@ -6,7 +6,7 @@ use sim::{Spans, run};
 
 /// Each with what was wrong. A seed means something only as long as simulations are drawn from it as they were; what it found has a
 /// test of its own where it was mended.
-const SEEDS: [(u64, u64, &str); 4] = [
+const SEEDS: [(u64, u64, &str); 5] = [
     (735, 10, "a read was open at the last look"),
     (
         276,
@@ -18,6 +18,11 @@ const SEEDS: [(u64, u64, &str); 4] = [
         6_044,
         10,
         "a copy of a refused Reserve came late, and digests still listed it",
+    ),
+    (
+        14_533,
+        10,
+        "the simulation did not know that an owner goes on with an attempt whose failure it has not heard of",
     ),
 ];
 
