@@ -97,11 +97,13 @@ impl<T: KvTransfer> Faulty<T> {
         (self.script.sink)(KvEvent::Down { why });
     }
 
-    /// Starts the held reads and tells the held events, in the order they came, and holds withdrawals no longer.
+    /// Starts the held reads and tells the held events, in the order they came, and holds withdrawals no longer, nor the ends of reads that
+    /// are under way.
     pub fn release(&self) {
         let (reads, events) = {
             let mut state = self.script.state();
             state.hold_withdrawn = false;
+            state.on_end.retain(|_, (fault, _)| *fault != Fault::HoldEnd);
             (
                 std::mem::take(&mut state.held_reads),
                 std::mem::take(&mut state.held_events),

@@ -228,8 +228,25 @@ fn a_transfer_can_seem_down() {
     assert!(world.told.is_empty());
 }
 
-/// Its reads end at once, and whoever tells so feels a panic of who hears it. No other transfer here lets one through.
-struct Telling(EventSink);
+/// Its reads end at once, or when the test says so; whoever tells so feels a panic of who hears it. No other transfer here lets one through.
+struct Telling {
+    tell: EventSink,
+    at_once: bool,
+}
+
+impl Telling {
+    fn end(tell: &EventSink, id: ReadId) {
+        let stats = ReadStats {
+            bytes: 0,
+            descriptors: 0,
+            transport: "none",
+        };
+        tell(KvEvent::ReadEnded {
+            id,
+            result: Ok(stats),
+        });
+    }
+}
 
 impl KvTransfer for Telling {
     fn address(&self) -> SourceAddress {
@@ -239,18 +256,12 @@ impl KvTransfer for Telling {
         Err(KvError::Stopped)
     }
     fn withdraw(&self, key: TransferKey) {
-        (self.0)(KvEvent::Withdrawn { key });
+        (self.tell)(KvEvent::Withdrawn { key });
     }
     fn read(&self, read: Read) -> Result<(), KvError> {
-        let stats = ReadStats {
-            bytes: 0,
-            descriptors: 0,
-            transport: "none",
-        };
-        (self.0)(KvEvent::ReadEnded {
-            id: read.id,
-            result: Ok(stats),
-        });
+        if self.at_once {
+            Self::end(&self.tell, read.id);
+        }
         Ok(())
     }
     fn cancel(&self, _: ReadId) {}
@@ -263,7 +274,8 @@ impl KvTransfer for Telling {
 fn who_tells_an_end_can_die_of_it_and_of_no_other() {
     let told = Told::new(false);
     let memory: Arc<dyn KvMemory> = Arc::new(HeapMemory::new(BLOCKS, BLOCK));
-    let Ok(reader) = Faulty::new(memory, told.sink(), |sink| Ok::<_, Infallible>(Telling(sink)));
+    let telling = |tell| Ok::<_, Infallible>(Telling { tell, at_once: true });
+    let Ok(reader) = Faulty::new(memory, told.sink(), telling);
     let world = World::new(false);
     reader.on_read(1, Fault::Panic);
     for id in 0..3 {
@@ -272,4 +284,27 @@ fn who_tells_an_end_can_die_of_it_and_of_no_other() {
         assert_eq!(died, id == 1, "read {id}");
         assert!(told.end_of(id).is_ok(), "told first");
     }
+}
+
+#[test]
+fn an_end_that_comes_after_the_release_is_told() {
+    let told = Told::new(false);
+    let memory: Arc<dyn KvMemory> = Arc::new(HeapMemory::new(BLOCKS, BLOCK));
+    let mut inner = None;
+    let Ok(reader) = Faulty::new(memory, told.sink(), |tell| {
+        inner = Some(Arc::clone(&tell));
+        Ok::<_, Infallible>(Telling { tell, at_once: false })
+    });
+    let (world, tell) = (World::new(false), inner.unwrap());
+    reader.on_every(Some(Fault::HoldEnd));
+    for id in 0..2 {
+        reader.read(world.request(id, &[5])).unwrap();
+    }
+    Telling::end(&tell, ReadId(0));
+    assert!(told.is_empty(), "held");
+    reader.on_every(None);
+    reader.release();
+    assert!(told.end_of(0).is_ok());
+    Telling::end(&tell, ReadId(1));
+    assert!(told.end_of(1).is_ok());
 }
