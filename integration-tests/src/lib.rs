@@ -1,5 +1,5 @@
 //! A cluster of real processes for the tests: started on free ports, watched through its admin listener, and ended whatever happens; and the
-//! [fault matrix](matrix) and the [benchmarks](bench) that are run on such clusters.
+//! [fault matrix](matrix) and the [benchmarks](mod@bench) that are run on such clusters.
 //!
 //! Everything here panics with what is wrong: a test that cannot go on has failed.
 
