@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use observe::{
-    Drawing, Facts, Prepared, RoomEvent, RoomHistory, RoomWhat, SharedFacts, StayEvent, StayFacts,
-    StayHistory, StayWhat, Trace, TraceId,
+    Drawing, Facts, NodeEvent, NodeWhat, Prepared, Recorder, RoomEvent, RoomHistory, RoomWhat, SharedFacts,
+    StayEvent, StayFacts, StayHistory, StayWhat, Trace, TraceId,
 };
 use room::{
-    Attempt, Generation, Happening, NodeId, Outcome, PhaseKind, Priority, RoomId, Span, Time, Transition, Why,
+    Attempt, Generation, Happening, NodeId, Outcome, PhaseKind, Priority, Role, RoomId, Span, Time,
+    Transition, Why,
 };
 
 pub(crate) const GATEWAY: NodeId = NodeId(9);
@@ -146,4 +147,31 @@ pub(crate) fn at_worker(ms: u64, what: StayWhat) -> StayEvent {
         attempt: ATTEMPT,
         what,
     }
+}
+
+/// Something happened to the node.
+pub(crate) fn node(recorder: &Recorder, what: NodeWhat) {
+    recorder.node(&NodeEvent { at: at(900), what });
+}
+
+/// A worker is linked.
+pub(crate) fn linked(recorder: &Recorder, worker: NodeId, name: &str) {
+    let what = NodeWhat::WorkerLinked {
+        worker,
+        name: name.into(),
+        role: Role::Decode,
+        blocks: 1,
+        block_tokens: 1,
+        slots: 1,
+    };
+    node(recorder, what);
+}
+
+/// A gateway whose workers are linked.
+pub(crate) fn gateway(workers: &[(NodeId, &str)]) -> Recorder {
+    let recorder = Recorder::default();
+    for (worker, name) in workers {
+        linked(&recorder, *worker, name);
+    }
+    recorder
 }

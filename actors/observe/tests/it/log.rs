@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use observe::{
-    LinkEnd, NodeEvent, NodeWhat, Recorder, RoomEvent, RoomHistory, RoomWhat, StayEvent, StayWhat, Told,
-};
+use observe::{LinkEnd, NodeWhat, Recorder, RoomEvent, RoomHistory, RoomWhat, StayEvent, StayWhat, Told};
 use room::{
     AttemptError, Finish, Generation, Happening, Holds, HostCounters, NodeId, Outcome, PhaseKind, Proof,
-    Refusal, Role, Route, StayCause, StayPhase, StayTransition, Why,
+    Refusal, Route, StayCause, StayPhase, StayTransition, Why,
 };
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::kit::{self, PREFILL, at, at_worker, event, facts, step};
+use crate::kit::{self, PREFILL, at, at_worker, event, facts, node, step};
 
 const DECODE: NodeId = NodeId(2);
 
@@ -91,23 +89,7 @@ fn check(line: &Line, level: Level, fields: &[(&str, &str)]) {
 
 /// A gateway whose workers are linked.
 fn gateway() -> Recorder {
-    let recorder = Recorder::default();
-    for (worker, name) in [(PREFILL, "p0"), (DECODE, "d0")] {
-        let what = NodeWhat::WorkerLinked {
-            worker,
-            name: name.into(),
-            role: Role::Decode,
-            blocks: 1,
-            block_tokens: 1,
-            slots: 1,
-        };
-        node(&recorder, what);
-    }
-    recorder
-}
-
-fn node(recorder: &Recorder, what: NodeWhat) {
-    recorder.node(&NodeEvent { at: at(900), what });
+    kit::gateway(&[(PREFILL, "p0"), (DECODE, "d0")])
 }
 
 /// Tells of a room's events as its gateway does: all of them are known when the first is told.

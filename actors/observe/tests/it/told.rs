@@ -1,14 +1,14 @@
 //! What a person is told of a room that went through much: workers that are gone, attempts that failed, and what was said again and again.
 
 use observe::explain::{Account, Line, Standing, Tone, account};
-use observe::{LinkEnd, NodeEvent, NodeWhat, Recorder, RoomHistory, RoomWhat};
+use observe::{LinkEnd, NodeWhat, Recorder, RoomHistory, RoomWhat};
 use room::{
-    AttemptError, Failure, Generation, Happening, NodeId, Outcome, PhaseKind, Proof, Refusal, Role, Route,
-    Time, WaitsFor, Why,
+    AttemptError, Failure, Generation, Happening, NodeId, Outcome, PhaseKind, Proof, Refusal, Route, Time,
+    WaitsFor, Why,
 };
 
 use crate::explain::{has, known, standing, told};
-use crate::kit::{at, event, facts, step};
+use crate::kit::{self, at, event, facts, linked, node, step};
 
 const P0: NodeId = NodeId(1);
 const D0: NodeId = NodeId(2);
@@ -18,26 +18,7 @@ const STUCK: AttemptError = AttemptError::NoProgress(PhaseKind::Prefilling);
 
 /// A gateway whose workers are linked.
 fn gateway() -> Recorder {
-    let recorder = Recorder::default();
-    linked(&recorder, P0, "p0");
-    linked(&recorder, D0, "d0");
-    recorder
-}
-
-fn node(recorder: &Recorder, what: NodeWhat) {
-    recorder.node(&NodeEvent { at: at(900), what });
-}
-
-fn linked(recorder: &Recorder, worker: NodeId, name: &str) {
-    let what = NodeWhat::WorkerLinked {
-        worker,
-        name: name.into(),
-        role: Role::Decode,
-        blocks: 1,
-        block_tokens: 1,
-        slots: 1,
-    };
-    node(recorder, what);
+    kit::gateway(&[(P0, "p0"), (D0, "d0")])
 }
 
 fn lost(recorder: &Recorder, worker: NodeId, name: &str, why: &str) {
