@@ -103,11 +103,18 @@ impl Part for Simulation {
 
     fn recorded(target: &Path) -> Result<Option<Self>, Error> {
         let first: Option<Self> = recorded(&target.join(Self::KEPT))?;
-        let more: Option<Self> = recorded(&target.join(MORE))?;
-        Ok(match (first, more) {
-            (Some(first), Some(more)) if more.follows(&first) => Some(first.and(more)),
-            (first, _) => first,
-        })
+        let path = target.join(MORE);
+        match (first, recorded::<Self>(&path)?) {
+            (Some(first), Some(more)) if more.follows(&first) => Ok(Some(first.and(more))),
+            (_, Some(more)) => {
+                let begins = more.first_seed;
+                let why = format!(
+                    "it begins with seed {begins}, and sim.json does not end there: record it anew, or remove it"
+                );
+                Err(Error::new(&path, &why))
+            }
+            (first, None) => Ok(first),
+        }
     }
 
     fn stamps(&self) -> Vec<Option<&Stamp>> {
