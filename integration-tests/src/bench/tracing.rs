@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::load::{Served, drive};
-use super::spread::Spread;
+use super::spread::{Mean, Spread};
 use crate::cluster::{Cluster, MODEL};
 use crate::collector::Collector;
 use crate::proc;
@@ -16,7 +16,10 @@ use crate::proc;
 /// How it is measured.
 #[derive(Copy, Clone, Debug)]
 pub struct Options {
-    /// How often each of the three is measured.
+    /// How often clusters are started. No two that were started are equally fast, whatever they do: where their memory lies, which streams
+    /// fell into step. So few long measurements of one start say less than many starts.
+    pub starts: usize,
+    /// How often each of the three is measured in a start.
     pub rounds: usize,
     /// For how long each time.
     pub lasts: Duration,
@@ -29,8 +32,9 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            rounds: 20,
-            lasts: Duration::from_secs(2),
+            starts: 12,
+            rounds: 6,
+            lasts: Duration::from_secs(1),
             streams: 64,
             answer_tokens: 64,
         }
@@ -51,12 +55,18 @@ const CASES: [(&str, Option<f64>); 3] = [("off", None), ("1 %", Some(0.01)), ("1
 
 /// A cluster that is measured, in turn with others.
 struct Case {
-    name: &'static str,
     cluster: Cluster,
     pid: u32,
     ticks_before: u64,
     tokens: u64,
     tokens_per_second: Vec<f64>,
+}
+
+/// What was found of each case, a figure a start.
+#[derive(Default)]
+struct Found {
+    tokens_per_second: [Vec<f64>; CASES.len()],
+    cpu_us_per_token: [Vec<f64>; CASES.len()],
 }
 
 /// Measures, and gives a table in Markdown.
@@ -66,30 +76,37 @@ struct Case {
 pub async fn tracing(options: Options) -> String {
     let stamp = Stamp::now();
     let collector = Collector::start_silent();
-    let mut cases: Vec<Case> = Vec::new();
-    for (name, share) in CASES {
-        let beside = cases.first().map(|case| &case.cluster);
-        let case = Case::start(name, share, &collector, beside).await;
-        cases.push(case);
+    let mut found = Found::default();
+    for start in 0..options.starts {
+        measure_start(start, options, &collector, &mut found).await;
+        eprintln!("start {} of {}", start + 1, options.starts);
+    }
+    table(&stamp, options, &found)
+}
+
+/// Starts the three, measures them in turn, and ends them. Each of them is the first as often as the others, started and measured.
+async fn measure_start(start: usize, options: Options, collector: &Collector, found: &mut Found) {
+    let mut cases: Vec<(usize, Case)> = Vec::new();
+    for turn in 0..CASES.len() {
+        let which = (start + turn) % CASES.len();
+        let beside = cases.first().map(|(_, case)| &case.cluster);
+        let case = Case::start(CASES[which].1, collector, beside).await;
+        cases.push((which, case));
     }
     for round in 0..options.rounds {
-        // Each of them is the first as often as the others.
         for turn in 0..cases.len() {
-            let case = (round + turn) % CASES.len();
-            cases[case].measure(options).await;
+            let place = (round + turn) % CASES.len();
+            cases[place].1.measure(options).await;
         }
-        eprintln!("round {} of {}", round + 1, options.rounds);
     }
-    table(&stamp, options, &cases)
+    for (which, case) in cases {
+        found.tokens_per_second[which].push(Spread::of(case.tokens_per_second.iter().copied()).median);
+        found.cpu_us_per_token[which].push(case.cpu_us_per_token());
+    }
 }
 
 impl Case {
-    async fn start(
-        name: &'static str,
-        share: Option<f64>,
-        collector: &Collector,
-        beside: Option<&Cluster>,
-    ) -> Self {
+    async fn start(share: Option<f64>, collector: &Collector, beside: Option<&Cluster>) -> Self {
         const UP: [&str; 5] = ["--processes", "--prefill", "1", "--decode", "1"];
         let mut sets = vec![
             "worker.device=mock".to_owned(),
@@ -108,7 +125,6 @@ impl Case {
         };
         let pid = cluster.process("up").id();
         Self {
-            name,
             cluster,
             pid,
             ticks_before: proc::ticks_of_family(pid),
@@ -137,19 +153,21 @@ impl Case {
     }
 }
 
-fn table(stamp: &Stamp, options: Options, cases: &[Case]) -> String {
+fn table(stamp: &Stamp, options: Options, found: &Found) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "Traces, to a collector that drops them: `{}`{}, {}, {} cores, {}. Three clusters side by side, each measured {} times for {} s, in \
-         turn: {} streams of {} tokens after a prompt of {} words, over HTTP/1.1; a gateway, a prefill and a decode worker as processes, \
-         engines that take no time. Tokens per second: the median (least to greatest), and that of the ratios of each turn. CPU: of the \
-         cluster's processes, in all. The clients and the collector have the same cores as the cluster.\n",
+        "Traces, to a collector that drops them: `{}`{}, {}, {} cores, {}. Three clusters side by side, started {} times; each measured {} \
+         times for {} s, in turn: {} streams of {} tokens after a prompt of {} words, over HTTP/1.1; a gateway, a prefill and a decode \
+         worker as processes, engines that take no time. A start's figure is the median of its measurements; the table has the median of \
+         the starts (least to greatest), and the mean of the ratios in each start with its standard error. CPU: of the cluster's \
+         processes, in all. The clients and the collector have the same cores as the cluster.\n",
         stamp.commit,
         if stamp.changed { " and changes" } else { "" },
         stamp.date,
         stamp.cores,
         stamp.cpu,
+        options.starts,
         options.rounds,
         options.lasts.as_secs(),
         options.streams,
@@ -160,17 +178,16 @@ fn table(stamp: &Stamp, options: Options, cases: &[Case]) -> String {
         text,
         "| traces | output tokens/s | of that without | CPU, us a token | of that without |\n|---|---|---|---|---|"
     );
-    let off = &cases[0];
-    for case in cases {
-        let pairs = case.tokens_per_second.iter().zip(&off.tokens_per_second);
+    for (which, (name, _)) in CASES.into_iter().enumerate() {
+        let figures = |of: &[Vec<f64>; CASES.len()]| {
+            let ratios = of[which].iter().zip(&of[0]).map(|(this, off)| this / off);
+            (Spread::of(of[which].iter().copied()), Mean::of(ratios))
+        };
+        let (tokens, tokens_ratio) = figures(&found.tokens_per_second);
+        let (cpu, cpu_ratio) = figures(&found.cpu_us_per_token);
         let _ = writeln!(
             text,
-            "| {} | {:.0} | {:.3} | {:.1} | {:.3} |",
-            case.name,
-            Spread::of(case.tokens_per_second.iter().copied()),
-            Spread::of(pairs.map(|(this, off)| this / off)),
-            case.cpu_us_per_token(),
-            case.cpu_us_per_token() / off.cpu_us_per_token(),
+            "| {name} | {tokens:.0} | {tokens_ratio:.3} | {cpu:.1} | {cpu_ratio:.3} |"
         );
     }
     text

@@ -1,4 +1,4 @@
-//! Measures one thing side by side, and prints a table: `bench tracing [--rounds N] [--seconds N] [--streams N]`.
+//! Measures one thing side by side, and prints a table: `bench tracing [--starts N] [--rounds N] [--seconds N] [--streams N]`.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,10 +18,15 @@ async fn main() -> ExitCode {
             _ => return wrong(&format!("{argument} needs a number")),
         };
         match argument.as_str() {
+            "--starts" => options.starts = number,
             "--rounds" => options.rounds = number,
             "--seconds" => options.lasts = Duration::from_secs(number as u64),
             "--streams" => options.streams = number,
-            _ => return wrong(&format!("{argument}? It takes --rounds, --seconds and --streams")),
+            _ => {
+                return wrong(&format!(
+                    "{argument}? It takes --starts, --rounds, --seconds and --streams"
+                ));
+            }
         }
     }
     println!("{}", tracing(options).await);
