@@ -64,7 +64,7 @@ struct Pulls {
 
 #[derive(Debug)]
 struct Owners {
-    overdue: Counts<Phase>,
+    timers: Counts<Phase>,
     silent: Counter,
     died: Counter,
     buried: Counter,
@@ -185,7 +185,7 @@ impl Rooms {
             RoomWhat::WorkerSaid { .. } => {}
             RoomWhat::TimerFired { phase } => {
                 let phase = phase.name();
-                self.owners.overdue.get_or_create(&Phase { phase }).inc();
+                self.owners.timers.get_or_create(&Phase { phase }).inc();
             }
             RoomWhat::OwnerSilent { .. } => {
                 self.owners.silent.inc();
@@ -374,18 +374,18 @@ impl Pulls {
 
 impl Owners {
     fn new(shelf: &mut Shelf<'_>) -> Self {
-        let overdue: Counts<Phase> = shelf.count(
-            "deadlines_passed",
-            "Deadlines of rooms that passed, by the phase the room was in",
+        let timers: Counts<Phase> = shelf.count(
+            "room_timers_fired",
+            "Timers of rooms that fired, by the phase the room was in: what ends it, a pause that is over, a lease to ask for again",
         );
         for phase in PhaseKind::ALL
             .into_iter()
             .filter(|phase| *phase != PhaseKind::Ended)
         {
-            let _ = overdue.get_or_create(&Phase { phase: phase.name() });
+            let _ = timers.get_or_create(&Phase { phase: phase.name() });
         }
         Self {
-            overdue,
+            timers,
             silent: shelf.count(
                 "owners_silent",
                 "Owners of rooms that did not answer and were killed",

@@ -27,11 +27,11 @@ impl Observing {
         nodes: Vec<Who>,
     ) -> Result<(Node, Self)> {
         let clock = Clock::start();
+        let roster = Roster::default();
         let traces = telemetry
-            .map(|telemetry| telemetry.start(&config.tracing, nodes, clock))
+            .map(|telemetry| telemetry.start(&config.tracing, nodes, clock, roster.clone()))
             .transpose()?;
         let sampling = telemetry::sampling(&config.tracing);
-        let roster = Roster::default();
         let metrics = Arc::new(Metrics::new(traces.as_ref().map(|_| sampling), roster.clone()));
         let mut listeners: Vec<Arc<dyn Listener>> = traces.iter().map(Running::links).collect();
         let pulse = Arc::<Pulse>::default();

@@ -7,7 +7,7 @@ use observe::{SpanId, SpanKind, TraceId};
 use opentelemetry::trace::{self, SpanContext, TraceFlags, TraceState};
 use opentelemetry::{Array, InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
-use room::Time;
+use room::{NodeId, Time};
 use runtime::Clock;
 
 use super::SERVICE;
@@ -54,19 +54,29 @@ fn origin(clock: Clock) -> SystemTime {
         .unwrap_or(now)
 }
 
+/// What a node is called.
+pub(super) type Name<'a> = &'a dyn Fn(NodeId) -> String;
+
 /// Makes one of ours one of theirs.
-pub(super) fn span(span: TraceSpan, wall: &Wall) -> SpanData {
+pub(super) fn span(span: TraceSpan, wall: &Wall, name: Name<'_>) -> SpanData {
     let mut events = SpanEvents::default();
     events.events = span
         .events
         .into_iter()
-        .map(|event| trace::Event::new(event.name, wall.at(event.at), attributes(event.attributes), 0))
+        .map(|event| {
+            trace::Event::new(
+                event.name,
+                wall.at(event.at),
+                attributes(event.attributes, name),
+                0,
+            )
+        })
         .collect();
     let mut links = SpanLinks::default();
     links.links = span
         .links
         .into_iter()
-        .map(|link| trace::Link::new(context(span.trace, link.to), attributes(link.attributes), 0))
+        .map(|link| trace::Link::new(context(span.trace, link.to), attributes(link.attributes, name), 0))
         .collect();
     SpanData {
         span_context: context(span.trace, span.id),
@@ -81,7 +91,7 @@ pub(super) fn span(span: TraceSpan, wall: &Wall) -> SpanData {
         name: span.kind.name().into(),
         start_time: wall.at(span.start),
         end_time: wall.at(span.end),
-        attributes: attributes(span.attributes),
+        attributes: attributes(span.attributes, name),
         dropped_attributes_count: 0,
         events,
         links,
@@ -94,9 +104,9 @@ pub(super) fn span(span: TraceSpan, wall: &Wall) -> SpanData {
 }
 
 /// A trace of its own: nothing else is part of it.
-pub(super) fn link(link: &Link, wall: &Wall) -> SpanData {
+pub(super) fn link(link: &Link, wall: &Wall, name: Name<'_>) -> SpanData {
     let id = TraceId::new(rand::random());
-    let mut attributes = vec![KeyValue::new("innkeeper.gateway", link.gateway.to_string())];
+    let mut attributes = vec![KeyValue::new("innkeeper.gateway", name(link.gateway))];
     if let Some(why) = &link.lost {
         attributes.push(KeyValue::new("innkeeper.lost", why.to_string()));
     }
@@ -134,13 +144,13 @@ fn context(trace: TraceId, span: SpanId) -> SpanContext {
     )
 }
 
-fn attributes(ours: Vec<Attribute>) -> Vec<KeyValue> {
+fn attributes(ours: Vec<Attribute>, name: Name<'_>) -> Vec<KeyValue> {
     ours.into_iter()
-        .map(|(name, of)| KeyValue::new(name, value(of)))
+        .map(|(key, of)| KeyValue::new(key, value(of, name)))
         .collect()
 }
 
-fn value(of: Value) -> opentelemetry::Value {
+fn value(of: Value, name: Name<'_>) -> opentelemetry::Value {
     match of {
         Value::Word(word) => word.into(),
         Value::Text(text) => text.into(),
@@ -150,7 +160,7 @@ fn value(of: Value) -> opentelemetry::Value {
         Value::Words(words) => {
             opentelemetry::Value::Array(Array::String(words.into_iter().map(Into::into).collect()))
         }
-        Value::Node(node) => node.to_string().into(),
+        Value::Node(node) => name(node).into(),
         Value::Room(room) => room.to_string().into(),
     }
 }

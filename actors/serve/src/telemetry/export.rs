@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use observe::Roster;
 use observe::span::{of_request, of_stay};
 use opentelemetry::KeyValue;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
+use room::NodeId;
 use runtime::Clock;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -39,6 +41,7 @@ pub(super) struct Exporting {
     /// The node whose requests and whose start are told.
     first: String,
     wall: Wall,
+    roster: Roster,
     counts: Arc<Counts>,
     trouble: Option<Trouble>,
 }
@@ -50,7 +53,12 @@ struct Trouble {
 }
 
 impl Exporting {
-    pub(super) fn new(config: &Tracing, nodes: Vec<Who>, clock: Clock, counts: Arc<Counts>) -> Result<Self> {
+    pub(super) fn new(
+        config: &Tracing,
+        nodes: Vec<Who>,
+        (clock, roster): (Clock, Roster),
+        counts: Arc<Counts>,
+    ) -> Result<Self> {
         let first = nodes.first().map(|node| node.name.clone()).unwrap_or_default();
         let mut exporters = BTreeMap::new();
         for node in nodes {
@@ -62,6 +70,7 @@ impl Exporting {
             exporters,
             first,
             wall: Wall::new(clock),
+            roster,
             counts,
             trouble: None,
         })
@@ -136,15 +145,21 @@ impl Exporting {
     }
 
     fn spans(&self, item: Item) -> (String, Vec<SpanData>) {
+        let name = |node: NodeId| self.roster.called(node).to_string();
         let all = |spans: Vec<observe::span::TraceSpan>| {
-            let spans = spans.into_iter().map(|span| convert::span(span, &self.wall));
+            let spans = spans
+                .into_iter()
+                .map(|span| convert::span(span, &self.wall, &name));
             spans.collect()
         };
         match item {
             Item::Request(rooms, keep) => (self.first.clone(), all(of_request(&rooms, keep))),
             Item::Stay(stay) => (stay.facts().name.to_string(), all(of_stay(&stay))),
             Item::Own(span) => (self.first.clone(), vec![*span]),
-            Item::Link(link) => (link.name.to_string(), vec![convert::link(&link, &self.wall)]),
+            Item::Link(link) => (
+                link.name.to_string(),
+                vec![convert::link(&link, &self.wall, &name)],
+            ),
         }
     }
 

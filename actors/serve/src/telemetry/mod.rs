@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use observe::{Listener, Sampling, TraceSink};
+use observe::{Listener, Roster, Sampling, TraceSink};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::{SdkTracerProvider, Tracer};
 use room::Span;
@@ -95,12 +95,19 @@ impl Telemetry {
             .with_tracked_inactivity(false)
     }
 
-    /// Begins to send. The first of `nodes` is the one whose requests and whose start are told.
+    /// Begins to send. The first of `nodes` is the one whose requests and whose start are told; workers are
+    /// called as `roster` has it.
     ///
     /// # Errors
     /// If the configuration names no collector that can be spoken to.
-    pub(crate) fn start(self, config: &Tracing, nodes: Vec<Who>, clock: Clock) -> Result<Running> {
-        let exporting = Exporting::new(config, nodes, clock, self.queue.counts())?;
+    pub(crate) fn start(
+        self,
+        config: &Tracing,
+        nodes: Vec<Who>,
+        clock: Clock,
+        roster: Roster,
+    ) -> Result<Running> {
+        let exporting = Exporting::new(config, nodes, (clock, roster), self.queue.counts())?;
         let stop = CancellationToken::new();
         // Ends with `stop`, and what is left then within `FINISH`.
         let task = tokio::spawn(exporting.run(self.items, stop.clone()));

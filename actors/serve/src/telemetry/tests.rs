@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use observe::{
-    Drawing, Facts, Keep, LinkEnd, Listener, NodeEvent, NodeWhat, Prepared, RoomHistory, RoomWhat, SpanId,
-    SpanKind, Told, Trace, TraceId, TraceSink,
+    Drawing, Facts, Keep, LinkEnd, Listener, NodeEvent, NodeWhat, Prepared, RoomHistory, RoomWhat, Roster,
+    SpanId, SpanKind, Told, Trace, TraceId, TraceSink,
 };
+use opentelemetry::KeyValue;
 use opentelemetry::trace::{self, Status, TraceFlags};
 use room::{AbortBy, Failure, NodeId, Outcome, Priority, RoomId, Span, Time};
 use runtime::Clock;
@@ -23,6 +24,15 @@ const ROOM: RoomId = RoomId {
     gateway: NodeId(9),
     seq: 7,
 };
+
+const WORKER: NodeId = NodeId(4);
+
+fn called(node: NodeId) -> String {
+    match node {
+        WORKER => "decode-1".to_owned(),
+        other => other.to_string(),
+    }
+}
 
 /// A room that was refused a second after it was opened.
 fn history(outcome: Outcome) -> Arc<RoomHistory> {
@@ -51,6 +61,10 @@ fn history(outcome: Outcome) -> Arc<RoomHistory> {
         deadline: at(60_000),
     }));
     for what in [
+        RoomWhat::NotSent {
+            worker: WORKER,
+            why: "too long".into(),
+        },
         RoomWhat::Answered {
             outcome,
             delivered: 0,
@@ -73,7 +87,10 @@ fn a_span_keeps_its_names_its_times_and_its_failure() {
     let wall = Wall::new(Clock::start());
     let rooms = [history(Outcome::Failed(Failure::NoWorker))];
     let spans = observe::span::of_request(&rooms, Keep::Failed);
-    let ours: Vec<_> = spans.into_iter().map(|span| convert::span(span, &wall)).collect();
+    let ours: Vec<_> = spans
+        .into_iter()
+        .map(|span| convert::span(span, &wall, &called))
+        .collect();
     let request = &ours[0];
     let id = SpanId::of_room(TraceId::new(0xabc), ROOM, SpanKind::Request);
     assert_eq!(request.name, "request");
@@ -103,6 +120,14 @@ fn a_span_keeps_its_names_its_times_and_its_failure() {
     ] {
         assert_eq!(value(name).as_deref(), Some(expected), "{name}");
     }
+    // Workers are called by their names.
+    let mut told = ours.iter().flat_map(|span| &span.events.events);
+    let not_sent = told.find(|event| event.name == "not_sent").expect("an event");
+    assert!(
+        not_sent
+            .attributes
+            .contains(&KeyValue::new("innkeeper.worker", "decode-1"))
+    );
     // All others hang below it.
     assert!(ours[1..].iter().all(|span| {
         span.span_context.trace_id() == request.span_context.trace_id()
@@ -149,7 +174,9 @@ async fn the_end_does_not_wait_for_a_collector_that_does_not_answer() {
             protocol,
         );
         let telemetry = Telemetry::new(&config).expect("traces are wanted");
-        let running = telemetry.start(&config, nodes(), Clock::start()).expect("starts");
+        let running = telemetry
+            .start(&config, nodes(), Clock::start(), Roster::default())
+            .expect("starts");
         let rooms = [history(Outcome::Failed(Failure::NoWorker))];
         running.sink().request(&rooms, Keep::Failed);
         let counts = running.counts();
@@ -168,7 +195,13 @@ async fn what_is_not_taken_is_counted() {
             .expect("its port");
         let config = to(format!("http://{free}"), protocol);
         let (queue, items) = Queue::new();
-        let exporting = Exporting::new(&config, nodes(), Clock::start(), queue.counts()).expect("starts");
+        let exporting = Exporting::new(
+            &config,
+            nodes(),
+            (Clock::start(), Roster::default()),
+            queue.counts(),
+        )
+        .expect("starts");
         queue.request(&[history(Outcome::Failed(Failure::NoWorker))], Keep::Failed);
         let counts = queue.counts();
         // Nobody can put anything any more: it sends what is there, and ends.
