@@ -23,6 +23,7 @@ mod ports;
 mod processes;
 mod progress;
 mod ready;
+mod renewal;
 mod rooms;
 mod signals;
 mod telemetry;

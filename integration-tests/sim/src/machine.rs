@@ -277,7 +277,9 @@ impl Builder {
             transfer: self.build_transfer(),
             limits: HostLimits::default(),
             endpoint: world.network.endpoint(self.host, FIRST_WORKER_PORT + nth, None),
-            client: mesh::client_config(&identity, &mesh).map_err(|error| error.to_string())?,
+            client: mesh::client_config(&identity, &mesh)
+                .map_err(|error| error.to_string())?
+                .into(),
             gateways: world.targets.clone(),
             mesh,
             clock: self.clock,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod arrows;
+mod certificates;
 mod clocks;
 mod cluster_faults;
 mod cluster_storm;

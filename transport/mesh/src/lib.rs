@@ -54,4 +54,6 @@ pub use gateway::{GatewayLinks, GatewayNode, GatewaySide, Listener, ListenerFigu
 pub use identity::{DevCa, Identity, IdentityError, IdentityFiles};
 pub use link::{DownReason, Link, LinkEvent, LinkId, LinkStats, SendError, Side, Unread};
 pub use lose::{LoseError, lose};
-pub use worker::{BadTarget, DialError, DialState, DialStatus, Dialer, Target, WorkerLinks, WorkerSide};
+pub use worker::{
+    BadTarget, Credentials, DialError, DialState, DialStatus, Dialer, Target, WorkerLinks, WorkerSide,
+};

@@ -24,6 +24,8 @@ pub struct NodeLevels {
     pub workers: Vec<WorkerLevels>,
     /// Traces that could not be taken or given away, since the start; none if nobody makes any.
     pub traces_dropped: Option<u64>,
+    /// What its certificates are for, and until when they are good, in seconds since 1970.
+    pub certificates: Vec<(&'static str, i64)>,
 }
 
 /// What a gateway's views say.
@@ -184,7 +186,23 @@ pub(super) fn register(levels: &NodeLevels, open: Option<Open>, names: &Names) -
             dropped,
         );
     }
+    certificates(&mut shelf, &levels.certificates);
     registry
+}
+
+fn certificates(shelf: &mut Shelf<'_>, all: &[(&'static str, i64)]) {
+    if all.is_empty() {
+        return;
+    }
+    let expires: Levels<What> = shelf.put_in(
+        Unit::Seconds,
+        "certificate_expires_timestamp",
+        "Until when the certificate is good that is shown, since 1970; of one that is kept in files",
+        Levels::default(),
+    );
+    for (what, at) in all {
+        expires.get_or_create(&What { what }).set(*at);
+    }
 }
 
 fn total(shelf: &mut Shelf<'_>, name: &str, help: &str, value: u64) {

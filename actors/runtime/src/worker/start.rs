@@ -58,7 +58,7 @@ pub struct WorkerSpec {
     /// Where to dial from.
     pub endpoint: quinn::Endpoint,
     /// How to dial.
-    pub client: quinn::ClientConfig,
+    pub client: mesh::Credentials,
     /// The gateways.
     pub gateways: Vec<Target>,
     /// Times and limits of the links.

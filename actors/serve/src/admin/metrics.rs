@@ -23,6 +23,7 @@ pub(super) fn levels(seen: &Seen) -> NodeLevels {
             .map(|worker| of_worker(worker, now))
             .collect(),
         traces_dropped: seen.traces.as_ref().map(|counts| counts.dropped()),
+        certificates: seen.expiries.all(),
     }
 }
 

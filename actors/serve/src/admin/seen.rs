@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::metrics;
 use super::moment::Moment;
 use super::stays::{StayRow, rows};
+use crate::renewal::Expiries;
 use crate::telemetry::Counts;
 
 /// What of a node can be seen.
@@ -28,6 +29,8 @@ pub(crate) struct Seen {
     pub(crate) gateway: Option<GatewayHandle>,
     /// What became of its traces, if it makes any.
     pub(crate) traces: Option<Arc<Counts>>,
+    /// Until when its certificates are good.
+    pub(crate) expiries: Expiries,
 }
 
 /// Whether a node is well.

@@ -1,5 +1,6 @@
 //! A worker's one door: for operators.
 
+use std::future::pending;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ impl AdminDoor {
         let stopped = stop.clone().cancelled_owned();
         // Ends with `close`, or with the process.
         let task = tokio::spawn(async move {
-            let served = api::serve(doors, router, stopped).await;
+            let served = api::serve(doors, router, pending(), stopped).await;
             served.map(|_| ()).context("the door of operators")
         });
         Ok(Self { address, stop, task })

@@ -22,7 +22,11 @@ use super::{identity, models, new_node};
 use crate::config::Config;
 use crate::door::Door;
 use crate::files;
+use crate::renewal::Renewals;
 use crate::{admin, ports};
+
+/// Who comes through the doors that are of the API.
+const CLIENTS: &str = "clients";
 
 /// How long the doors may take to hand over what has ended by then.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -32,6 +36,8 @@ pub(crate) struct Serving {
     handle: GatewayHandle,
     guests: TaskTracker,
     doors: JoinSet<Result<()>>,
+    /// Clients are sent elsewhere.
+    leave: CancellationToken,
     stop: CancellationToken,
     grace: Duration,
     admin: SocketAddr,
@@ -43,15 +49,10 @@ pub(crate) async fn start(
     name: &str,
     node: &mut Node,
     opened: Arc<Model>,
-    observing: &Observing,
+    (observing, renewals): (&Observing, &mut Renewals),
 ) -> Result<Serving> {
-    let identity = identity::node(config, name, Role::Gateway)?;
     let mesh = super::mesh_config(config)?;
-    let listening = mesh::listen_endpoint(config.mesh.listen, &identity, &mesh);
-    let endpoint = listening.map_err(|error| match &error {
-        mesh::BindError::Address { error, .. } => ports::mesh(config).refused(error),
-        _ => anyhow::Error::new(error).context("mesh.certs"),
-    })?;
+    let endpoint = listen(config, name, renewals)?;
     let spec = GatewaySpec {
         name: name.to_owned(),
         node: new_node(),
@@ -80,15 +81,6 @@ pub(crate) async fn start(
     };
     let seen = observing.seen(node, Some(handle.clone()));
     let door = Door::new(handle.clone(), opened, served, guests.clone());
-    let clients = DoorsConfig {
-        plain: Some(config.api.http),
-        secure: Some(config.api.https),
-        tls: Some(identity::web(config)?),
-        limits: DoorLimits {
-            connections: files::connections(DoorLimits::default().connections),
-            ..door_limits(config)
-        },
-    };
     let operators = DoorsConfig {
         plain: Some(config.admin.listen),
         limits: DoorLimits {
@@ -101,16 +93,64 @@ pub(crate) async fn start(
         handle: handle.clone(),
         guests,
         doors: JoinSet::new(),
+        leave: CancellationToken::new(),
         stop,
         grace: Duration::from_millis(config.limits.shutdown_ms),
         admin: config.admin.listen,
     };
     let router = api::router(Arc::new(door), request_limits(config));
-    serving.open(config, "clients", clients, router).await?;
+    serving
+        .open(config, CLIENTS, clients(config, renewals)?, router)
+        .await?;
     let router = admin::router(handle, about, seen);
     let bound = serving.open(config, "operators", operators, router).await?;
     serving.admin = bound.unwrap_or(config.admin.listen);
     Ok(serving)
+}
+
+/// Where workers are taken. What is shown to them is looked at from now on.
+fn listen(config: &Config, name: &str, renewals: &mut Renewals) -> Result<quinn::Endpoint> {
+    let files = identity::node_files(config);
+    let identity = identity::node(config, name, Role::Gateway)?;
+    let mesh = super::mesh_config(config)?;
+    let listening = mesh::listen_endpoint(config.mesh.listen, &identity, &mesh);
+    let endpoint = listening.map_err(|error| match &error {
+        mesh::BindError::Address { error, .. } => ports::mesh(config).refused(error),
+        _ => anyhow::Error::new(error).context("mesh.certs"),
+    })?;
+    if let Some(files) = files {
+        let (config, name, endpoint) = (config.clone(), name.to_owned(), endpoint.clone());
+        renewals.watch("mesh", files, Box::new(move || renew(&config, &name, &endpoint)));
+    }
+    Ok(endpoint)
+}
+
+/// The doors of clients. What is shown to them is looked at from now on.
+fn clients(config: &Config, renewals: &mut Renewals) -> Result<DoorsConfig> {
+    let files = identity::web_files(config);
+    let tls = identity::web(config)?;
+    if let Some(files) = files {
+        let (config, tls) = (config.clone(), tls.clone());
+        renewals.watch("api", files, Box::new(move || identity::renew_web(&config, &tls)));
+    }
+    Ok(DoorsConfig {
+        plain: Some(config.api.http),
+        secure: Some(config.api.https),
+        tls: Some(tls),
+        public_port: Some(config.api.public_port).filter(|port| *port != 0),
+        limits: DoorLimits {
+            connections: files::connections(DoorLimits::default().connections),
+            ..door_limits(config)
+        },
+    })
+}
+
+/// Shows workers what is in the files now.
+fn renew(config: &Config, name: &str, endpoint: &quinn::Endpoint) -> Result<()> {
+    let identity = identity::node(config, name, Role::Gateway)?;
+    let server = mesh::server_config(&identity, &super::mesh_config(config)?).context("mesh.certs")?;
+    endpoint.set_server_config(Some(server));
+    Ok(())
 }
 
 impl Serving {
@@ -131,9 +171,14 @@ impl Serving {
             _ => anyhow::anyhow!("{error}"),
         })?;
         let plain = doors.plain_addr();
-        let stop = self.stop.clone().cancelled_owned();
+        let leave = match people {
+            CLIENTS => self.leave.clone(),
+            // They watch it to the end.
+            _ => CancellationToken::new(),
+        };
+        let (leave, stop) = (leave.cancelled_owned(), self.stop.clone().cancelled_owned());
         self.doors.spawn(async move {
-            let drained = api::serve(doors, router, stop).await;
+            let drained = api::serve(doors, router, leave, stop).await;
             let cut = drained.with_context(|| format!("the doors of {people}"))?.cut;
             if cut > 0 {
                 warn!(people, cut, "connections were cut at the end of the grace");
@@ -157,7 +202,7 @@ impl Serving {
         }
     }
 
-    /// Refuses what is new, at open doors, while requests under way finish; what has not by the end of the grace is ended; then
+    /// Refuses what is new, at open doors, and sends clients elsewhere while requests under way finish; what has not by the end of the grace is ended; then
     /// closes the doors.
     pub(crate) async fn stop(mut self, node: &Node) {
         info!(
@@ -166,6 +211,7 @@ impl Serving {
         );
         self.guests.close();
         self.handle.close();
+        self.leave.cancel();
         let patience = self.grace.saturating_sub(flush(self.grace));
         if timeout(patience, self.guests.wait()).await.is_err() {
             warn!(

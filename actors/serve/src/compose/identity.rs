@@ -14,15 +14,51 @@ use wire::Role;
 
 use crate::config::Config;
 use crate::paths;
+use crate::renewal::Files;
+
+/// The files that say who this process is to other nodes; none if it is of the development authority.
+pub(crate) fn node_files(config: &Config) -> Option<Files> {
+    let folder = Some(&config.mesh.certs).filter(|folder| !folder.is_empty())?;
+    let IdentityFiles { cert, key, ca } = IdentityFiles::in_folder(Path::new(folder));
+    Some(Files::look(vec![cert, key, ca]))
+}
 
 /// Who this process is to other nodes.
 pub(crate) fn node(config: &Config, name: &str, role: Role) -> Result<Identity> {
     if !config.mesh.certs.is_empty() {
         let files = IdentityFiles::in_folder(Path::new(&config.mesh.certs));
-        return files.load().context("mesh.certs");
+        let identity = files.load().context("mesh.certs")?;
+        // Every peer would refuse it.
+        ensure!(
+            identity.is_for(name, role),
+            "mesh.certs: the certificate in {} is not one for {name} as {role}: it needs the DNS names {role}.innkeeper and \
+             {name}.node.innkeeper (or *.node.innkeeper)",
+            files.cert.display()
+        );
+        return Ok(identity);
     }
     let ca = DevCa::open_or_create(&paths::dev_ca(config)?).context("the development authority")?;
     ca.issue(name, &[role]).context("the development authority")
+}
+
+/// The files of the certificate that clients see; none if it is of the development authority.
+pub(crate) fn web_files(config: &Config) -> Option<Files> {
+    let (cert, key) = (&config.api.cert, &config.api.key);
+    (!cert.is_empty()).then(|| Files::look(vec![cert.into(), key.into()]))
+}
+
+/// Shows clients what is in the files now.
+pub(crate) fn renew_web(config: &Config, shown: &Tls) -> Result<()> {
+    let (cert, key) = read_web(config)?;
+    shown.renew(&cert, &key).context("api.cert and api.key")
+}
+
+fn read_web(config: &Config) -> Result<(Vec<u8>, Vec<u8>)> {
+    let read = |key, path: &str| fs::read(path).with_context(|| format!("{key}: cannot read {path}"));
+    Ok((
+        read("api.cert", &config.api.cert)?,
+        read("api.key", &config.api.key)?,
+    ))
 }
 
 /// The certificate that clients see.
@@ -41,8 +77,8 @@ pub(crate) fn web(config: &Config) -> Result<Tls> {
             )
         });
     }
-    let read = |key, path: &str| fs::read(path).with_context(|| format!("{key}: cannot read {path}"));
-    Tls::from_pem(&read("api.cert", &api.cert)?, &read("api.key", &api.key)?).context("api.cert and api.key")
+    let (cert, key) = read_web(config)?;
+    Tls::from_pem(&cert, &key).context("api.cert and api.key")
 }
 
 /// A certificate for this machine, made anew at every start: the address may be another one. P-256, which every client knows.

@@ -8,7 +8,6 @@ mod models;
 mod observing;
 mod worker;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,13 +21,14 @@ use wire::Role;
 
 use crate::cli::UpArgs;
 use crate::config::{Config, WorkerRole};
+use crate::renewal::Renewals;
 use crate::signals::Signals;
 use crate::telemetry::{Telemetry, Who};
 use crate::{admin, ports, ready};
 use door::AdminDoor;
 use gateway::Serving;
 use observing::Observing;
-use worker::Transport;
+use worker::{Place, Transport};
 
 pub(crate) use models::{open as open_model, served_name};
 pub(crate) use worker::{check as check_worker, check_settings as check_worker_settings, ucx};
@@ -85,12 +85,19 @@ pub(crate) async fn up(
     let nodes = workers.iter().map(|(name, role)| who(name, *role));
     let nodes = [gateway].into_iter().chain(nodes).collect();
     let (mut node, observing) = Observing::start(config, telemetry, nodes).await?;
-    let mut serving = gateway::start(config, GATEWAY, &mut node, Arc::clone(&opened), &observing).await?;
+    let mut renewals = Renewals::new(observing.expiries());
+    let seen = (&observing, &mut renewals);
+    let mut serving = gateway::start(config, GATEWAY, &mut node, Arc::clone(&opened), seen).await?;
     let mut signals = Signals::listen();
     let hub = Hub::default();
     for (name, role) in workers {
-        let transport = Transport::Hub(hub.clone());
-        pool(&mut node, &local, name, role, &opened, transport, serving.admin()).await?;
+        let place = Place {
+            name,
+            role,
+            transport: Transport::Hub(hub.clone()),
+            admin: serving.admin(),
+        };
+        pool(&mut node, &local, place, &opened, &mut renewals).await?;
     }
     let served = served_name(config, &opened);
     {
@@ -143,15 +150,12 @@ pub(crate) fn reachable(config: &Config) -> String {
 async fn pool(
     node: &mut Node,
     config: &Config,
-    name: String,
-    role: Role,
+    place: Place,
     model: &Arc<Model>,
-    transport: Transport,
-    admin: SocketAddr,
+    renewals: &mut Renewals,
 ) -> Result<()> {
-    let clock = node.clock();
-    let model = Arc::clone(model);
-    let recipe = worker::recipe(config, name.clone(), role, model, transport, clock, admin);
+    let (clock, name) = (node.clock(), place.name.clone());
+    let recipe = worker::recipe(config, place, Arc::clone(model), clock, renewals)?;
     Ok(node.pool(name, recipe).await?)
 }
 
@@ -168,7 +172,9 @@ pub(crate) async fn gateway(
     let name = name(config, "gateway");
     let nodes = vec![who(&name, Role::Gateway)];
     let (mut node, observing) = Observing::start(config, telemetry, nodes).await?;
-    let mut serving = gateway::start(config, &name, &mut node, opened, &observing).await?;
+    let mut renewals = Renewals::new(observing.expiries());
+    let seen = (&observing, &mut renewals);
+    let mut serving = gateway::start(config, &name, &mut node, opened, seen).await?;
     let mut signals = Signals::listen();
     info!(http = %config.api.http, https = %config.api.https, mesh = %config.mesh.listen, admin = %config.admin.listen, "the gateway listens");
     tokio::select! {
@@ -206,7 +212,14 @@ pub(crate) async fn worker(
     let router = admin::node_router(observing.seen(&node, None));
     let mut door = AdminDoor::open(ports::worker_admin(config), router).await?;
     info!(admin = %door.address(), "the worker's admin listener");
-    pool(&mut node, config, name, role, &opened, transport, door.address()).await?;
+    let mut renewals = Renewals::new(observing.expiries());
+    let place = Place {
+        name,
+        role,
+        transport,
+        admin: door.address(),
+    };
+    pool(&mut node, config, place, &opened, &mut renewals).await?;
     tokio::select! {
         biased;
         () = signals.next_or_end_of(stops_with_stdin) => {}

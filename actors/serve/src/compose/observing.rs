@@ -8,6 +8,7 @@ use runtime::{Clock, GatewayHandle, Node};
 
 use crate::admin::{Pulse, Seen};
 use crate::config::Config;
+use crate::renewal::Expiries;
 use crate::telemetry::{self, Running, Telemetry, Who};
 
 /// What a node's events come to, apart from its log.
@@ -17,6 +18,7 @@ pub(crate) struct Observing {
     metrics: Arc<Metrics>,
     pulse: Arc<Pulse>,
     traces: Option<Running>,
+    expiries: Expiries,
 }
 
 impl Observing {
@@ -46,6 +48,7 @@ impl Observing {
             metrics,
             pulse,
             traces,
+            expiries: Expiries::default(),
         };
         Ok((node, observing))
     }
@@ -60,6 +63,11 @@ impl Observing {
         Arc::clone(&self.pulse)
     }
 
+    /// Until when its certificates are good.
+    pub(crate) fn expiries(&self) -> Expiries {
+        self.expiries.clone()
+    }
+
     /// What every admin listener of the node shows.
     pub(crate) fn seen(&self, node: &Node, gateway: Option<GatewayHandle>) -> Seen {
         Seen {
@@ -68,6 +76,7 @@ impl Observing {
             workers: node.workers(),
             gateway,
             traces: self.traces.as_ref().map(Running::counts),
+            expiries: self.expiries.clone(),
         }
     }
 

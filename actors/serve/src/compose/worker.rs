@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use engine::{EngineConfig, KvPool, PoolShape};
 use kv::{Hub, InProcess, KvTransfer};
 use kv_ucx::{Ucx, UcxConfig, UcxTransfer};
-use mesh::Target;
+use mesh::{Credentials, Target};
 use model::Model;
 use room::{HostLimits, Span};
 use runtime::{BuildTransfer, BuildWorker, Clock, WorkerSpec};
@@ -18,6 +18,7 @@ use wire::Role;
 
 use super::{backend, identity, new_node};
 use crate::config::{Config, WorkerRole};
+use crate::renewal::Renewals;
 use crate::{memory, paths, progress};
 
 /// How a worker's KV moves.
@@ -29,37 +30,56 @@ pub(crate) enum Transport {
     Ucx(Arc<Ucx>),
 }
 
-/// The recipe for a worker, which its pool follows at start and after every end of one. `admin`: where operators find its process.
+/// A worker of this process, of which one incarnation after the other may be built.
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) transport: Transport,
+    /// Where operators find its process.
+    pub(crate) admin: SocketAddr,
+}
+
+impl Place {
+    /// What it shows gateways, as the certificates are now.
+    fn client(&self, config: &Config) -> Result<quinn::ClientConfig> {
+        let identity = identity::node(config, &self.name, self.role)?;
+        Ok(mesh::client_config(&identity, &super::mesh_config(config)?)?)
+    }
+}
+
+/// The recipe for a worker, which its pool follows at start and after every end of one. Its certificates are looked at from now on.
 pub(crate) fn recipe(
     config: &Config,
-    name: String,
-    role: Role,
+    place: Place,
     model: Arc<Model>,
-    transport: Transport,
     clock: Clock,
-    admin: SocketAddr,
-) -> BuildWorker {
-    let config = config.clone();
-    Arc::new(move || {
-        build(&config, &name, role, &model, &transport, clock, admin).map_err(|error| format!("{error:#}"))
-    })
+    renewals: &mut Renewals,
+) -> Result<BuildWorker> {
+    let (config, place) = (config.clone(), Arc::new(place));
+    let files = identity::node_files(&config);
+    let credentials = Credentials::from(place.client(&config)?);
+    if let Some(files) = files {
+        let (config, place, credentials) = (config.clone(), Arc::clone(&place), credentials.clone());
+        let take = move || place.client(&config).map(|client| credentials.renew(client));
+        renewals.watch("mesh", files, Box::new(take));
+    }
+    Ok(Arc::new(move || {
+        build(&config, &place, &model, clock, &credentials).map_err(|error| format!("{error:#}"))
+    }))
 }
 
 fn build(
     config: &Config,
-    name: &str,
-    role: Role,
+    place: &Place,
     model: &Model,
-    transport: &Transport,
     clock: Clock,
-    admin: SocketAddr,
+    credentials: &Credentials,
 ) -> Result<WorkerSpec> {
+    let (name, role) = (&*place.name, place.role);
     let (backend, numerics) = info_span!(parent: None, "load_model", name, role = %role)
         .in_scope(|| backend::build(config, model))?;
     #[cfg(feature = "faults")]
     let backend = Box::new(crate::faults::Disturbed(backend));
-    let identity = identity::node(config, name, role)?;
-    let mesh = super::mesh_config(config)?;
     Ok(WorkerSpec {
         name: name.to_owned(),
         node: new_node(),
@@ -69,14 +89,14 @@ fn build(
         numerics,
         start_engine: Box::new(engine::start),
         engine: engine_config(config),
-        transfer: transfer(config, transport.clone()),
+        transfer: transfer(config, place.transport.clone()),
         limits: host_limits(config),
         endpoint: mesh::dial_endpoint(dial_from(config))?,
-        client: mesh::client_config(&identity, &mesh)?,
+        client: credentials.clone(),
         gateways: targets(config)?,
-        mesh,
+        mesh: super::mesh_config(config)?,
         clock,
-        admin: Some(admin),
+        admin: Some(place.admin),
     })
 }
 

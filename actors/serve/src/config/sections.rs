@@ -32,6 +32,8 @@ pub(crate) struct Api {
     pub(crate) http: SocketAddr,
     /// HTTPS over TCP, and HTTP/3 over QUIC on the same port number.
     pub(crate) https: SocketAddr,
+    /// Port at which clients find `https`, which is named to those who come over TCP; 0: that of `https`.
+    pub(crate) public_port: u16,
     /// Certificate chain (PEM) for HTTPS and HTTP/3; empty: one signed by the development CA.
     pub(crate) cert: String,
     /// Its private key (PEM).
@@ -246,6 +248,7 @@ impl Default for Api {
         Self {
             http: SocketAddr::new(LOOPBACK, 8080),
             https: SocketAddr::new(LOOPBACK, 8443),
+            public_port: 0,
             cert: String::new(),
             key: String::new(),
             max_body_bytes: 4 << 20,

@@ -30,7 +30,12 @@ impl Server {
         let (plain, secure) = (doors.plain_addr(), doors.secure_addr());
         let router = Router::new().route("/rooms", get(|| async { "[]" }));
         // Ends with the runtime.
-        runtime.spawn(api::serve(doors, router, std::future::pending()));
+        runtime.spawn(api::serve(
+            doors,
+            router,
+            std::future::pending(),
+            std::future::pending(),
+        ));
         Self {
             plain: plain.expect("a plain door"),
             secure: secure.expect("a secure door"),

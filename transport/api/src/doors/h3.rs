@@ -134,19 +134,19 @@ fn most_bytes(limits: &DoorLimits) -> usize {
         .saturating_mul(2)
 }
 
-/// Serves the requests of one connection until it ends, is idle for too long, or the doors have closed and it is done.
+/// Serves the requests of one connection until it ends, is idle for too long, or its client is sent elsewhere and it is done.
 async fn requests(mut server: Server, watch: &Watch, peer: SocketAddr, mut hall: Hall) {
     // Owns the requests: when the connection ends, for whatever reason, they are dropped.
     let mut streams = JoinSet::new();
     let mut idle_since = Instant::now();
-    let mut closing = false;
+    let (begins, mut closing) = (hall.begins(), false);
     // h3 remembers each for as long as the connection lives.
     let mut headless = 0;
     let idle = hall.limits.idle;
     while !(closing && streams.is_empty()) {
         tokio::select! {
             biased;
-            () = hall.closing(), if !closing => {
+            () = hall.beyond(begins), if !closing => {
                 closing = true;
                 // A peer that gives its control stream no room cannot be told, and is not waited for.
                 if !matches!(timeout(FAREWELL, server.shutdown(0)).await, Ok(Ok(()))) {

@@ -13,12 +13,13 @@ mod tls;
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use http::{Request, Version, header};
+use http::{HeaderValue, Request, Version, header};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -42,6 +43,8 @@ pub struct DoorsConfig {
     pub secure: Option<SocketAddr>,
     /// The certificate of the secure doors.
     pub tls: Option<Tls>,
+    /// The port at which clients find the secure door, if another one than it is bound to: what answers over TCP say in `Alt-Svc`.
+    pub public_port: Option<u16>,
     /// The limits on connections.
     pub limits: DoorLimits,
 }
@@ -50,6 +53,7 @@ pub struct DoorsConfig {
 pub struct Doors {
     plain: Option<(TcpListener, SocketAddr)>,
     secure: Option<Secure>,
+    public_port: Option<u16>,
     limits: DoorLimits,
 }
 
@@ -124,6 +128,7 @@ impl Doors {
         Ok(Self {
             plain,
             secure,
+            public_port: config.public_port,
             limits: config.limits,
         })
     }
@@ -186,22 +191,30 @@ async fn bind_tcp(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), BindErr
 
 /// Serves until `shutdown` resolves; then takes nothing new, lets what is under way finish for
 /// [`DoorLimits::drain`], and cuts the rest. Dropping the future cuts everything at once.
+///
+/// From `leaving` on, which may come before, clients are sent elsewhere while what is under way goes on: every connection that is open is
+/// told to send nothing more (GOAWAY, or `Connection: close`), and whoever comes anew is answered by the router, on a connection for one
+/// answer where the protocol has such, and no more told of the HTTP/3 door.
+///
+/// # Errors
+/// If a listener ends by itself.
 pub async fn serve(
     doors: Doors,
     router: Router,
+    leaving: impl Future<Output = ()>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Drained, ServeError> {
-    let (stop, stopping) = watch::channel(false);
+    let (tell, stage) = watch::channel(Stage::Open);
     let alt_svc = doors
         .secure
         .as_ref()
-        .map(|secure| tls::alt_svc(secure.addr.port()));
+        .map(|secure| tls::alt_svc(doors.public_port.unwrap_or(secure.addr.port())));
     let connections = Arc::new(Semaphore::new(doors.limits.connections));
     let hall = Hall {
         router,
         limits: doors.limits,
         connections,
-        stopping,
+        stage,
         alt_svc,
     };
     // Owns every listener, each of which owns its connections, which own their streams.
@@ -213,19 +226,34 @@ pub async fn serve(
         listeners.spawn(tcp::listen(secure.tcp, Some(secure.acceptor), hall.clone()));
         listeners.spawn(h3::listen(secure.endpoint, hall.clone()));
     }
-    tokio::select! {
-        biased;
-        () = shutdown => {}
-        // Listeners end only when told to.
-        Some(ended) = listeners.join_next() => return Err(ended.map_or_else(ServeError::from, |_| ServeError::Lost)),
+    let (mut leaving, mut shutdown) = (pin!(leaving), pin!(shutdown));
+    loop {
+        tokio::select! {
+            biased;
+            () = shutdown.as_mut() => break,
+            () = leaving.as_mut(), if *tell.borrow() == Stage::Open => {
+                tell.send_replace(Stage::Leaving);
+            }
+            // Listeners end only when told to.
+            Some(ended) = listeners.join_next() => return Err(ended.map_or_else(ServeError::from, |_| ServeError::Lost)),
+        }
     }
-    stop.send_replace(true);
+    tell.send_replace(Stage::Closing);
     let mut cut = 0;
     // Each ends soon after `limits.drain`: see `drain`.
     while let Some(ended) = listeners.join_next().await {
         cut += ended?;
     }
     Ok(Drained { cut })
+}
+
+/// How far the doors are on their way to their end.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
+enum Stage {
+    Open,
+    /// Open for what is under way; clients are sent elsewhere.
+    Leaving,
+    Closing,
 }
 
 /// What every listener and connection needs.
@@ -235,22 +263,32 @@ struct Hall {
     limits: DoorLimits,
     /// One permit a connection, over all listeners.
     connections: Arc<Semaphore>,
-    stopping: watch::Receiver<bool>,
+    stage: watch::Receiver<Stage>,
     /// Names the HTTP/3 door to those who came over TCP.
-    alt_svc: Option<http::HeaderValue>,
+    alt_svc: Option<HeaderValue>,
 }
 
 impl Hall {
     /// Resolves when the doors are to close.
     async fn closing(&mut self) {
+        self.beyond(Stage::Leaving).await;
+    }
+
+    /// Resolves when the doors are further than that.
+    async fn beyond(&mut self, stage: Stage) {
         // An error means that whoever would say so is gone: close as well.
-        let _ = self.stopping.wait_for(|stop| *stop).await;
+        let _ = self.stage.wait_for(|now| *now > stage).await;
+    }
+
+    /// What a connection that begins now is to wait for the end of: its client knows as much already.
+    fn begins(&self) -> Stage {
+        (*self.stage.borrow()).min(Stage::Leaving)
     }
 
     /// Answers one request.
     async fn answer(&self, mut request: Request<Body>, peer: SocketAddr) -> Answered {
         request.extensions_mut().insert(Peer(peer));
-        let over_tcp = request.version() < Version::HTTP_3;
+        let version = request.version();
         // Whoever asks first is told before it has sent anything: there will be no rest.
         let asks_first = request.headers().contains_key(header::EXPECT);
         let rest = Rest::default();
@@ -259,12 +297,30 @@ impl Hall {
             Ok(response) => response,
             Err(never) => match never {},
         };
-        if let Some(value) = self.alt_svc.as_ref().filter(|_| over_tcp) {
-            response.headers_mut().insert(header::ALT_SVC, value.clone());
+        if version < Version::HTTP_3 {
+            self.direct(&mut response, version);
         }
         Answered {
             response: response.map(|body| Body::new(Sliced::new(body))),
             rest: rest.take().filter(|_| !asks_first),
+        }
+    }
+}
+
+impl Hall {
+    /// Tells a client that came over TCP where to ask next.
+    fn direct(&self, response: &mut Response, version: Version) {
+        let leaving = *self.stage.borrow() > Stage::Open;
+        let headers = response.headers_mut();
+        match &self.alt_svc {
+            // It may remember the door for a day.
+            Some(_) if leaving => headers.insert(header::ALT_SVC, HeaderValue::from_static("clear")),
+            Some(value) => headers.insert(header::ALT_SVC, value.clone()),
+            None => None,
+        };
+        // HTTP/2 knows no such header.
+        if leaving && version < Version::HTTP_2 {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
     }
 }
@@ -321,7 +377,7 @@ mod tests {
         let doors = Doors::bind(config).await.unwrap();
         let endpoint = doors.secure.as_ref().unwrap().endpoint.clone();
         endpoint.close(0_u32.into(), b"");
-        let served = serve(doors, Router::new(), pending()).await;
+        let served = serve(doors, Router::new(), pending(), pending()).await;
         assert!(matches!(served, Err(ServeError::Lost)), "{served:?}");
     }
 }

@@ -115,7 +115,7 @@ fn prepare(stream: &TcpStream, limits: &DoorLimits) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Speaks HTTP on one connection until it ends, breaks a limit, or the doors have closed and it is done.
+/// Speaks HTTP on one connection until it ends, breaks a limit, or its client is sent elsewhere and it is done.
 async fn http<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(io: I, peer: SocketAddr, mut hall: Hall) {
     let occupancy = Shared::new(Instant::now());
     let streams = Streams::default();
@@ -140,7 +140,7 @@ async fn http<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(io: I, peer: S
     let io = TokioIo::new(Heard::new(io, occupancy.clone()));
     let mut serving = pin!(builder.serve_connection(io, service));
     let mut check = interval(hall.limits.check_interval());
-    let mut closing = false;
+    let (begins, mut closing) = (hall.begins(), false);
     loop {
         tokio::select! {
             biased;
@@ -150,7 +150,7 @@ async fn http<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(io: I, peer: S
                 }
                 return;
             }
-            () = hall.closing(), if !closing => {
+            () = hall.beyond(begins), if !closing => {
                 closing = true;
                 serving.as_mut().graceful_shutdown();
             }

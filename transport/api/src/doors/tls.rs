@@ -1,10 +1,12 @@
 //! The certificate, and what TCP and QUIC make of it. The provider is always `ring`, and always named.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use http::HeaderValue;
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicServerConfig};
 use rustls::ServerConfig;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
@@ -14,13 +16,18 @@ use super::limits::DoorLimits;
 /// How long a client may remember the HTTP/3 door.
 const ALT_SVC_AGE_S: u32 = 86_400;
 
-/// A server's certificate chain and its key.
+/// A server's certificate chain and its key: may be renewed while doors show it. Cloning gives the same one.
+#[derive(Clone, Debug)]
+pub struct Tls(Arc<Shown>);
+
+/// What the next handshake shows.
 #[derive(Debug)]
-pub struct Tls {
-    /// The server's certificate first.
-    pub cert_chain: Vec<CertificateDer<'static>>,
-    /// The private key of the first certificate.
-    pub key: PrivateKeyDer<'static>,
+struct Shown(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+    }
 }
 
 /// Why a certificate cannot be used.
@@ -42,36 +49,24 @@ pub enum TlsError {
     Quic(#[from] NoInitialCipherSuite),
 }
 
-impl Clone for Tls {
-    fn clone(&self) -> Self {
-        Self {
-            cert_chain: self.cert_chain.clone(),
-            key: self.key.clone_key(),
-        }
-    }
-}
-
 impl Tls {
-    /// Reads a chain of certificates and a private key (PKCS#8, SEC1 or PKCS#1) from PEM.
+    /// Reads a chain of certificates, the server's own first, and its private key (PKCS#8, SEC1 or PKCS#1) from PEM.
+    ///
+    /// # Errors
+    /// If they cannot be read, are of no kind that is supported, or do not belong together.
     pub fn from_pem(cert_chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
-        let cert_chain = CertificateDer::pem_slice_iter(cert_chain)
-            .collect::<Result<Vec<_>, _>>()
-            .and_then(|chain| {
-                if chain.is_empty() {
-                    Err(rustls_pki_types::pem::Error::NoItemsFound)
-                } else {
-                    Ok(chain)
-                }
-            })
-            .map_err(|source| TlsError::Pem {
-                what: "certificate",
-                source,
-            })?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|source| TlsError::Pem {
-            what: "private key",
-            source,
-        })?;
-        Ok(Self { cert_chain, key })
+        let key = certified_key(cert_chain, key)?;
+        Ok(Self(Arc::new(Shown(RwLock::new(Arc::new(key))))))
+    }
+
+    /// Every handshake from now on shows these. Connections that are open go on.
+    ///
+    /// # Errors
+    /// As [`from_pem`](Self::from_pem); then the old ones stay.
+    pub fn renew(&self, cert_chain: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        let key = certified_key(cert_chain, key)?;
+        *self.0.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
+        Ok(())
     }
 
     pub(super) fn tcp_acceptor(&self) -> Result<TlsAcceptor, TlsError> {
@@ -92,10 +87,23 @@ impl Tls {
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
-            .with_single_cert(self.cert_chain.clone(), self.key.clone_key())?;
+            .with_cert_resolver(Arc::clone(&self.0) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         Ok(config)
     }
+}
+
+fn certified_key(cert_chain: &[u8], key: &[u8]) -> Result<CertifiedKey, TlsError> {
+    let pem = |what| move |source| TlsError::Pem { what, source };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(cert_chain).collect();
+    let chain = chain.map_err(pem("certificate"))?;
+    if chain.is_empty() {
+        return Err(pem("certificate")(rustls_pki_types::pem::Error::NoItemsFound));
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(pem("private key"))?;
+    let provider = rustls::crypto::ring::default_provider();
+    // Whether they belong together is looked at, too.
+    Ok(CertifiedKey::from_der(chain, key, &provider)?)
 }
 
 /// The value of `Alt-Svc` that names the HTTP/3 door.

@@ -1,5 +1,6 @@
 //! A served router on loopback, and clients for every protocol it speaks.
 
+use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ pub struct Server {
     pub plain: SocketAddr,
     pub secure: SocketAddr,
     pub cert_pem: String,
+    leave: Option<oneshot::Sender<()>>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<Drained>,
 }
@@ -54,27 +56,52 @@ impl Server {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let cert_pem = made.cert.pem();
         let tls = Tls::from_pem(cert_pem.as_bytes(), made.signing_key.serialize_pem().as_bytes()).unwrap();
+        Self::open(mock, router, doors, (tls, cert_pem)).await
+    }
+
+    /// With a certificate of the test's own.
+    pub async fn showing(mock: Arc<MockSubmit>, tls: Tls, cert_pem: String) -> Self {
+        let router = router(mock.clone(), Limits::default());
+        Self::open(mock, router, DoorLimits::default(), (tls, cert_pem)).await
+    }
+
+    async fn open(
+        mock: Arc<MockSubmit>,
+        router: axum::Router,
+        doors: DoorLimits,
+        (tls, cert_pem): (Tls, String),
+    ) -> Self {
         let loopback = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let config = DoorsConfig {
             plain: loopback,
             secure: loopback,
             tls: Some(tls),
+            public_port: None,
             limits: doors,
         };
         let doors = Doors::bind(config).await.unwrap();
         let (plain, secure) = (doors.plain_addr().unwrap(), doors.secure_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
+        let (leave, leaving) = oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
             let stopped = async {
                 let _ = stopped.await;
             };
-            serve(doors, router, stopped).await.unwrap()
+            let leaving = async {
+                // Of a test that does not ask for it, never.
+                match leaving.await {
+                    Ok(()) => {}
+                    Err(_) => pending().await,
+                }
+            };
+            serve(doors, router, leaving, stopped).await.unwrap()
         });
         Self {
             mock,
             plain,
             secure,
             cert_pem,
+            leave: Some(leave),
             stop: Some(stop),
             serving,
         }
@@ -139,6 +166,11 @@ impl Server {
     }
 
     /// Begins the shutdown.
+    /// Sends clients elsewhere.
+    pub fn leave(&mut self) {
+        self.leave.take().unwrap().send(()).unwrap();
+    }
+
     pub fn stop(&mut self) {
         drop(self.stop.take());
     }

@@ -13,6 +13,7 @@ mod limits;
 mod mock;
 mod prompts;
 mod protocols;
+mod renewal;
 mod shapes;
 mod shutdown;
 mod slow;

@@ -8,8 +8,9 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
-use crate::harness::{PROTOCOLS, Server};
+use crate::harness::{Conn, PROTOCOLS, Protocol, Server};
 use crate::mock::{Act, MockSubmit, done, hello, text};
 
 fn body() -> Value {
@@ -38,6 +39,66 @@ async fn what_is_under_way_finishes() {
         let rest = answer.read_until("[DONE]").await;
         assert!(rest.contains("second"), "{protocol:?}: {rest}");
         drop((answer, conn));
+        assert_eq!(server.stopped().await, Drained { cut: 0 }, "{protocol:?}");
+    }
+}
+
+/// Asks until the connection takes nothing more.
+async fn until_sent_away(conn: &mut Conn) {
+    for _ in 0..1_000 {
+        if conn
+            .call(Method::GET, "/health/live", &Value::Null)
+            .await
+            .is_err()
+        {
+            return;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    panic!("the connection goes on");
+}
+
+#[tokio::test]
+async fn whoever_leaves_sends_clients_elsewhere_and_finishes() {
+    for protocol in PROTOCOLS {
+        let (sender, receiver) = mpsc::channel(1);
+        let receiver = Mutex::new(Some(receiver));
+        let mock = MockSubmit::new(move |_| Act::Relay(receiver.lock().unwrap().take().unwrap()));
+        let mut server = Server::start(mock).await;
+        let mut idle = server.connect(protocol).await;
+        let ready = idle
+            .call(Method::GET, "/health/live", &Value::Null)
+            .await
+            .unwrap();
+        assert_ne!(ready.header("alt-svc"), Some("clear"));
+        ready.text().await;
+        sender.send(text(0, "first")).await.unwrap();
+        let mut conn = server.connect(protocol).await;
+        let mut answer = conn.call(Method::POST, "/v1/completions", &body()).await.unwrap();
+        answer.read_until("first").await;
+        server.leave();
+        until_sent_away(&mut idle).await;
+        // Whoever comes anew is answered, and told to go.
+        let mut late = server.connect(protocol).await;
+        let told = late
+            .call(Method::GET, "/health/live", &Value::Null)
+            .await
+            .unwrap();
+        let over_tcp = protocol != Protocol::Http3;
+        assert_eq!(
+            told.header("alt-svc"),
+            over_tcp.then_some("clear"),
+            "{protocol:?}"
+        );
+        let once = matches!(protocol, Protocol::Http1 | Protocol::Http1Tls);
+        assert_eq!(told.header("connection"), once.then_some("close"), "{protocol:?}");
+        told.text().await;
+        for event in [text(0, "second"), done(0)] {
+            sender.send(event).await.unwrap();
+        }
+        let rest = answer.read_until("[DONE]").await;
+        assert!(rest.contains("second"), "{protocol:?}: {rest}");
+        drop((answer, conn, late, idle));
         assert_eq!(server.stopped().await, Drained { cut: 0 }, "{protocol:?}");
     }
 }

@@ -5,6 +5,7 @@ mod files;
 mod roles;
 
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use wire::Role;
 
 pub use dev_ca::DevCa;
 pub use files::IdentityFiles;
@@ -24,6 +25,17 @@ pub struct Identity {
     pub key: PrivateKeyDer<'static>,
     /// The authorities' certificates.
     pub roots: Vec<CertificateDer<'static>>,
+}
+
+impl Identity {
+    /// Whether its certificate is one for this node in this role, as its peers will look at it.
+    #[must_use]
+    pub fn is_for(&self, node: &str, role: Role) -> bool {
+        let [leaf, ..] = &self.chain[..] else {
+            return false;
+        };
+        certified(leaf, &server_name(role)) && certified(leaf, &node_name(node))
+    }
 }
 
 impl Clone for Identity {

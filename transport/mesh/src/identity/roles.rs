@@ -76,6 +76,14 @@ mod tests {
     }
 
     #[test]
+    fn an_identity_is_for_a_node_in_a_role() {
+        let identity = DevCa::new().unwrap().issue("decode-0", &[Role::Decode]).unwrap();
+        assert!(identity.is_for("decode-0", Role::Decode));
+        assert!(!identity.is_for("decode-1", Role::Decode));
+        assert!(!identity.is_for("decode-0", Role::Prefill));
+    }
+
+    #[test]
     fn garbage_names_nothing() {
         assert!(!certified(&vec![1, 2, 3].into(), &server_name(Role::Gateway)));
     }

@@ -124,7 +124,7 @@ async fn connect(shared: &Shared, address: SocketAddr) -> Result<Connection, Dia
     let name = server_name(Role::Gateway);
     let connecting = shared
         .endpoint
-        .connect_with(shared.client.clone(), address, &name)
+        .connect_with(shared.credentials.now(), address, &name)
         .map_err(|error| DialError::Connect(error.to_string()))?;
     connecting
         .await

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use quinn::{ClientConfig, Endpoint};
+use quinn::Endpoint;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -18,12 +18,12 @@ use crate::config::Config;
 use crate::link::{CloseCode, LastWords};
 use crate::worker::dial::keep_linked;
 use crate::worker::status::Board;
-use crate::worker::{DialState, DialStatus, Target, WorkerLinks};
+use crate::worker::{Credentials, DialState, DialStatus, Target, WorkerLinks};
 
 /// What a dialer and its tasks share.
 pub(super) struct Shared {
     pub(super) endpoint: Endpoint,
-    pub(super) client: ClientConfig,
+    pub(super) credentials: Credentials,
     pub(super) hello: Hello,
     pub(super) links: Arc<dyn WorkerLinks>,
     pub(super) config: Config,
@@ -48,7 +48,7 @@ impl Dialer {
     #[must_use]
     pub fn start(
         endpoint: Endpoint,
-        client: ClientConfig,
+        credentials: impl Into<Credentials>,
         targets: Vec<Target>,
         hello: Hello,
         links: Arc<dyn WorkerLinks>,
@@ -57,7 +57,7 @@ impl Dialer {
         let (board, last_number, stop) = (Board::default(), AtomicU64::new(0), CancellationToken::new());
         let shared = Arc::new(Shared {
             endpoint,
-            client,
+            credentials: credentials.into(),
             hello,
             links,
             config,

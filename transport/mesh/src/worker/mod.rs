@@ -1,6 +1,7 @@
 //! The worker's end: dials every gateway it is told of, for as long as it lives.
 
 mod backoff;
+mod credentials;
 mod dial;
 mod dialer;
 mod status;
@@ -12,6 +13,7 @@ use wire::{HelloAck, ToGateway, ToWorker};
 
 use crate::link::{LinkEvent, Side};
 
+pub use credentials::Credentials;
 pub use dial::DialError;
 pub use dialer::Dialer;
 pub use status::{DialState, DialStatus};

@@ -11,6 +11,7 @@ mod hello;
 mod hostile;
 mod net;
 mod nodes;
+mod renewal;
 mod repeat;
 mod silence;
 mod sockets;

@@ -205,6 +205,7 @@ impl WorkerLinks for WorkerOwner {
 }
 
 pub(crate) struct Gateway {
+    pub(crate) endpoint: quinn::Endpoint,
     pub(crate) listener: Listener,
     pub(crate) owner: Arc<GatewayOwner>,
     pub(crate) heard: Heard<GatewaySide>,
@@ -285,8 +286,9 @@ impl World {
             epoch,
         };
         let links: Arc<GatewayOwner> = Arc::clone(&owner);
-        let listener = Listener::start(endpoint, node, links, config);
+        let listener = Listener::start(endpoint.clone(), node, links, config);
         Gateway {
+            endpoint,
             listener,
             owner,
             heard,

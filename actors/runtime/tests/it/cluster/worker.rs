@@ -109,7 +109,7 @@ impl WorkerUnderTest {
             transfer: self.build_transfer(hub),
             limits: setup.host_limits.clone(),
             endpoint: mesh::dial_endpoint(([127, 0, 0, 1], 0).into()).unwrap(),
-            client: mesh::client_config(&identity, &mesh).unwrap(),
+            client: mesh::client_config(&identity, &mesh).unwrap().into(),
             gateways: targets.to_vec(),
             mesh,
             clock,
