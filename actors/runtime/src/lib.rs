@@ -23,6 +23,7 @@ mod node;
 mod pool;
 #[cfg(test)]
 mod testing;
+mod vitals;
 mod worker;
 
 pub use answer::AnswerEvent;
@@ -35,4 +36,5 @@ pub use gateway::{
 };
 pub use node::{Node, StartError};
 pub use pool::BuildWorker;
+pub use vitals::Vitals;
 pub use worker::{BuildTransfer, Figures, LocalWorker, LocalWorkers, StartEngine, WorkerSpec};

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::clock::Clock;
 use crate::gateway::{self, GatewayHandle, GatewayMessage, GatewaySpec};
 use crate::pool::{BUILD_PATIENCE, BuildWorker, Pool, PoolArguments, PoolMessage};
+use crate::vitals::Vitals;
 use crate::worker::{LocalWorkers, StayBoard};
 
 /// How often a draining worker is asked what it has left.
@@ -82,6 +83,7 @@ pub struct Node {
     gateways: Vec<ActorRef<GatewayMessage>>,
     pools: Vec<ActorRef<PoolMessage>>,
     workers: LocalWorkers,
+    vitals: Vitals,
 }
 
 /// Why a part of the node could not be started.
@@ -120,6 +122,7 @@ impl Node {
             gateways: Vec::new(),
             pools: Vec::new(),
             workers: LocalWorkers::default(),
+            vitals: Vitals::default(),
         })
     }
 
@@ -130,6 +133,9 @@ impl Node {
     pub async fn gateway(&mut self, spec: GatewaySpec) -> Result<GatewayHandle, StartError> {
         let (handle, gateway) =
             gateway::start(spec, self.clock, self.recorder.clone(), &self.root.get_cell()).await?;
+        let asked = gateway.clone();
+        let ask = move |reply| asked.cast(GatewayMessage::Ping(reply)).unwrap_or_default();
+        self.vitals.add("the gateway".to_owned(), Arc::new(ask));
         self.gateways.push(gateway);
         Ok(handle)
     }
@@ -142,7 +148,7 @@ impl Node {
         let board = Arc::<StayBoard>::default();
         self.workers.add(name.clone(), Arc::clone(&board));
         let arguments = PoolArguments {
-            name,
+            name: name.clone(),
             clock: self.clock,
             recorder: self.recorder.clone(),
             board,
@@ -151,6 +157,9 @@ impl Node {
         };
         let spawned = Actor::spawn_linked(None, Pool, arguments, self.root.get_cell()).await;
         let (pool, _) = spawned.map_err(|why| StartError(why.to_string()))?;
+        let asked = pool.clone();
+        let ask = move |reply| asked.cast(PoolMessage::Ping(reply)).unwrap_or_default();
+        self.vitals.add(name, Arc::new(ask));
         self.pools.push(pool);
         Ok(())
     }
@@ -202,6 +211,12 @@ impl Node {
     #[must_use]
     pub fn workers(&self) -> LocalWorkers {
         self.workers.clone()
+    }
+
+    /// Whether the actors of this node go on; those that are started later too.
+    #[must_use]
+    pub fn vitals(&self) -> Vitals {
+        self.vitals.clone()
     }
 
     /// The node's clock.

@@ -28,6 +28,8 @@ pub(crate) enum PoolMessage {
     Start,
     /// It runs, or could not be built.
     Built(Result<(ActorRef<WorkerMessage>, NodeId), Unbuilt>),
+    /// Answered by the worker, if there is one.
+    Ping(RpcReplyPort<()>),
     /// Take no new rooms; answered with how many are left.
     Drain(RpcReplyPort<usize>),
     /// End the links to all gateways, and start no worker any more; answered when that is done.
@@ -123,6 +125,10 @@ impl Actor for Pool {
         match message {
             PoolMessage::Start => state.start(&myself),
             PoolMessage::Built(built) => return state.built(&myself, built),
+            PoolMessage::Ping(reply) => match &state.worker {
+                Some(worker) => worker.cast(WorkerMessage::Ping(reply)).unwrap_or_default(),
+                None => reply.send(()).unwrap_or_default(),
+            },
             // A worker that is gone, or not there yet, has no rooms. One that ends now drops the port, which says the same.
             PoolMessage::Drain(reply) => match &state.worker {
                 Some(worker) => worker.cast(WorkerMessage::Drain(reply)).unwrap_or_default(),
@@ -210,6 +216,7 @@ impl PoolState {
             Ok((worker, _)) if self.leaving => worker.stop(Some("its pool leaves".to_owned())),
             Ok((worker, node)) => {
                 self.worker = Some(worker);
+                self.board.begins();
                 self.tell(NodeWhat::WorkerStarted {
                     name: self.name.as_str().into(),
                     worker: node,

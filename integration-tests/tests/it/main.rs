@@ -10,6 +10,7 @@ mod cluster_storm;
 mod cluster_tokens;
 mod matrix;
 mod operators;
+mod probes;
 mod prometheus;
 mod prompts;
 mod runbook;

@@ -76,6 +76,8 @@ pub struct GatewaySpec {
 pub(crate) enum GatewayMessage {
     /// End every room that is still open, and the links to all workers; answered when that is done.
     Leave(RpcReplyPort<()>),
+    /// Answered by the last of the gateway's actors that the question goes through.
+    Ping(RpcReplyPort<()>),
 }
 
 /// The gateway's actor: owns the listener, and ends with either of its children.
@@ -107,17 +109,14 @@ impl Actor for Gateway {
         message: GatewayMessage,
         state: &mut GatewayState,
     ) -> Result<(), ActorProcessingErr> {
-        let GatewayMessage::Leave(reply) = message;
-        // A supervisor that is gone takes no jobs either.
-        let _ = state.supervisor.cast(SupervisorMessage::Close);
-        state.shared.end_all();
-        state.shared.fabric.goodbye("the gateway stops");
-        // The last thing it does: that nothing else is handled meanwhile is no loss. The mesh bounds it.
-        if let Some(listener) = state.listener.take() {
-            listener.stop().await;
+        match message {
+            GatewayMessage::Leave(reply) => state.leave(reply).await,
+            // One that is gone takes the gateway with it.
+            GatewayMessage::Ping(reply) => state
+                .supervisor
+                .cast(SupervisorMessage::Ping(reply))
+                .unwrap_or_default(),
         }
-        // Nobody waits any more if this fails.
-        let _ = reply.send(());
         Ok(())
     }
 
@@ -136,6 +135,21 @@ impl Actor for Gateway {
             SupervisionEvent::ActorFailed(_, why) => Err(why),
             _ => Ok(()),
         }
+    }
+}
+
+impl GatewayState {
+    /// The last thing it does: that nothing else is handled meanwhile is no loss. The mesh bounds it.
+    async fn leave(&mut self, reply: RpcReplyPort<()>) {
+        // A supervisor that is gone takes no jobs either.
+        let _ = self.supervisor.cast(SupervisorMessage::Close);
+        self.shared.end_all();
+        self.shared.fabric.goodbye("the gateway stops");
+        if let Some(listener) = self.listener.take() {
+            listener.stop().await;
+        }
+        // Nobody waits any more if this fails.
+        let _ = reply.send(());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use room::{
     Absence, Advert, Attempt, Bid, Credit, Desk, DeskLimits, Input, NodeId, Verdict, WorkerSpec, WorkerView,
 };
@@ -32,6 +32,8 @@ pub(crate) enum PlacementMessage {
     Advertise(NodeId, Advert),
     /// Nothing changed but the time.
     Tick,
+    /// Answered when it is come to.
+    Ping(RpcReplyPort<()>),
 }
 
 /// What anyone may read of the desk: written after every message.
@@ -131,6 +133,8 @@ impl Actor for Placement {
             PlacementMessage::WorkerDown(node) => desk.worker_down(now, node),
             PlacementMessage::Advertise(node, advert) => desk.advertise(now, node, advert),
             PlacementMessage::Tick => {}
+            // Nobody waits any more if this fails.
+            PlacementMessage::Ping(reply) => reply.send(()).unwrap_or_default(),
         }
         while let Some(verdict) = state.desk.poll_verdict(now) {
             let (Verdict::Granted { attempt, .. } | Verdict::Refused { attempt, .. }) = verdict;

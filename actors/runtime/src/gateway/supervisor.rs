@@ -14,6 +14,7 @@ use room::{Alarm, Failure, Outcome, RoomId, Span};
 use super::handle::{Refused, Started};
 use super::job::Job;
 use super::opening::Opened;
+use super::placement::PlacementMessage;
 use super::request::{Birth, Mandate, Request, RequestArguments, RequestMessage};
 use super::shared::{RequestId, Shared};
 use crate::answer::{AnswerSink, FromReader, TellOwner, answer};
@@ -26,6 +27,8 @@ pub(crate) enum SupervisorMessage {
     Alarm(Alarm<RequestId>),
     /// Take no more jobs.
     Close,
+    /// To be handed on to the desk, which answers.
+    Ping(RpcReplyPort<()>),
 }
 
 /// What it is started with.
@@ -99,6 +102,10 @@ impl Actor for Supervisor {
             SupervisorMessage::Alarm(Alarm::Ask(request)) => state.ask(request),
             SupervisorMessage::Alarm(Alarm::Kill(request)) => state.kill(&myself, request).await,
             SupervisorMessage::Close => state.closed = true,
+            SupervisorMessage::Ping(reply) => {
+                // One that is gone takes the gateway with it.
+                let _ = state.shared.placement.cast(PlacementMessage::Ping(reply));
+            }
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! Outlives the worker's incarnations; bounded.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use observe::{StayEvent, StayFacts, StayHistory, StayWhat};
@@ -35,6 +35,8 @@ pub(crate) struct StayBoard {
     figures: Mutex<Option<Figures>>,
     /// Messages that the worker's actor has not looked at.
     mailbox: AtomicUsize,
+    /// An incarnation of the worker is there.
+    is_built: AtomicBool,
 }
 
 /// What became of an event.
@@ -111,8 +113,19 @@ impl StayBoard {
         });
     }
 
+    /// An incarnation of the worker begins.
+    pub(crate) fn begins(&self) {
+        self.is_built.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there is one.
+    pub(super) fn is_built(&self) -> bool {
+        self.is_built.load(Ordering::Relaxed)
+    }
+
     /// The worker's incarnation is over: so is what was there, without another word.
     pub(crate) fn over(&self) {
+        self.is_built.store(false, Ordering::Relaxed);
         self.retain(|_| false);
         self.show(None);
         self.mailbox.store(0, Ordering::Relaxed);

@@ -54,6 +54,12 @@ impl LocalWorker {
         &self.name
     }
 
+    /// Whether an incarnation of it is there: its model is loaded, and it dials its gateways.
+    #[must_use]
+    pub fn is_built(&self) -> bool {
+        self.board.is_built()
+    }
+
     /// What it last said of itself; none before its first heartbeat, and none while no incarnation of it runs.
     #[must_use]
     pub fn figures(&self) -> Option<Figures> {

@@ -51,6 +51,8 @@ pub(crate) enum WorkerMessage {
     Kv(KvEvent),
     /// The host's earliest deadline has come.
     Deadline,
+    /// Answered when it is come to.
+    Ping(RpcReplyPort<()>),
     /// Take no new rooms; answered with how many are left.
     Drain(RpcReplyPort<usize>),
     /// End the links to all gateways; answered when that is done.
@@ -119,6 +121,10 @@ impl State {
             WorkerMessage::Engine(event) => return self.engine_event(event),
             WorkerMessage::Kv(event) => return self.kv_event(event),
             WorkerMessage::Deadline => return self.deadline(),
+            WorkerMessage::Ping(reply) => {
+                // Nobody waits any more if this fails.
+                let _ = reply.send(());
+            }
             WorkerMessage::Drain(reply) => {
                 self.drain();
                 // Nobody waits any more if this fails.
@@ -161,6 +167,8 @@ impl State {
         }
         let gateway = NodeId(link.epoch);
         self.feed(HostInput::GatewayLost { gateway });
+        // The next heartbeat may be far: there may be no gateway left.
+        self.show();
         self.tell_node(NodeWhat::GatewayUnlinked {
             name: Arc::clone(&self.name),
             gateway,

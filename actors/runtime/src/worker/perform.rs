@@ -6,7 +6,7 @@ use room::{
     Attempt, AttemptError, BlockId, EngineInput, HostCommand, HostInput, NodeId, PhaseKind, ToOwner,
     TransferInput,
 };
-use wire::{Ticket, ToGateway};
+use wire::{Ticket, ToGateway, WorkerStats};
 
 use super::local::Figures;
 use super::state::State;
@@ -315,6 +315,13 @@ impl State {
             .filter_map(|attempt| self.host.stay(*attempt))
             .map(|stay| convert::held(&stay, now));
         let held = held.collect();
+        let stats = self.show();
+        self.outbox
+            .send(gateway, &ToGateway::HeartbeatAck { n, held, stats });
+    }
+
+    /// Says of itself what there is to say now.
+    pub(super) fn show(&self) -> WorkerStats {
         let stats = self.stats();
         self.board.show(Some(Figures {
             node: self.node,
@@ -322,8 +329,7 @@ impl State {
             step_lasts: convert::span(self.engine.step_lasts()),
             stats: stats.clone(),
         }));
-        self.outbox
-            .send(gateway, &ToGateway::HeartbeatAck { n, held, stats });
+        stats
     }
 }
 

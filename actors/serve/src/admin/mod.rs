@@ -4,6 +4,7 @@ mod events;
 mod feed;
 mod filter;
 mod find;
+mod health;
 mod metrics;
 mod moment;
 mod operate;

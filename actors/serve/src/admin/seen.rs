@@ -8,13 +8,13 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
 use observe::{Exposition, Metrics};
-use room::Time;
-use runtime::{Clock, GatewayHandle, LocalWorkers, WorkerState};
+use room::{Span, Time};
+use runtime::{Clock, GatewayHandle, LocalWorkers, Vitals, WorkerState};
 use serde::Serialize;
 
-use super::metrics;
 use super::moment::Moment;
 use super::stays::{StayRow, rows};
+use super::{health, metrics};
 use crate::renewal::Expiries;
 use crate::telemetry::Counts;
 
@@ -31,6 +31,10 @@ pub(crate) struct Seen {
     pub(crate) traces: Option<Arc<Counts>>,
     /// Until when its certificates are good.
     pub(crate) expiries: Expiries,
+    /// Whether its actors go on.
+    pub(crate) vitals: Vitals,
+    /// A step of an engine that lasts longer is one that hangs.
+    pub(crate) step_limit: Span,
 }
 
 /// Whether a node is well.
@@ -63,7 +67,7 @@ struct WorkerHealth {
     name: String,
     /// Its incarnation; none while none runs.
     node: Option<String>,
-    /// Gateways that it is linked with, as of its last heartbeat.
+    /// Gateways that it is linked with, as of its last heartbeat or the last end of a link.
     gateways: usize,
     /// For how long its engine is in a step, as of its last heartbeat: one that only grows is a step that hangs.
     step_ms: u64,
@@ -72,14 +76,15 @@ struct WorkerHealth {
     draining: bool,
 }
 
-/// `/metrics`, `/stays` and `/health`.
+/// `/metrics`, `/stays`, `/health`, and what probes ask.
 pub(crate) fn router(seen: Seen) -> Router {
     Router::new()
         .route("/metrics", get(prometheus))
         .route("/stays", get(stays))
         .route("/stays/ended", get(stays_ended))
         .route("/health", get(health))
-        .with_state(seen)
+        .with_state(seen.clone())
+        .merge(health::router(seen))
 }
 
 async fn prometheus(State(seen): State<Seen>, headers: HeaderMap) -> impl IntoResponse {

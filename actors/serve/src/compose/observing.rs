@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use observe::{Listener, Metrics, Recorder, Roster};
+use room::Span;
 use runtime::{Clock, GatewayHandle, Node};
 
 use crate::admin::{Pulse, Seen};
@@ -19,6 +20,7 @@ pub(crate) struct Observing {
     pulse: Arc<Pulse>,
     traces: Option<Running>,
     expiries: Expiries,
+    step_limit: Span,
 }
 
 impl Observing {
@@ -49,6 +51,7 @@ impl Observing {
             pulse,
             traces,
             expiries: Expiries::default(),
+            step_limit: Span::from_millis(config.limits.prefill_stall_ms),
         };
         Ok((node, observing))
     }
@@ -77,6 +80,8 @@ impl Observing {
             gateway,
             traces: self.traces.as_ref().map(Running::counts),
             expiries: self.expiries.clone(),
+            vitals: node.vitals(),
+            step_limit: self.step_limit,
         }
     }
 
