@@ -68,7 +68,7 @@ impl Load {
 
 fn device() -> MockConfig {
     let mut device = MockConfig {
-        verify: Verify::Some(0),
+        verify: Verify::Latest,
         context_tokens: 262_144,
         ..MockConfig::default()
     };

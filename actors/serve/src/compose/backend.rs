@@ -54,7 +54,7 @@ fn mock_config(config: &Config, model: &Model, shape: PoolShape) -> MockConfig {
             prefill_token_micros: config.mock.prompt_token_us,
             decode_micros: config.mock.answer_token_us,
         },
-        verify: Verify::Some(0),
+        verify: Verify::Latest,
         ..MockConfig::default()
     }
 }
