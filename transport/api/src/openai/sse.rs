@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::{FutureExt, stream};
+use futures_util::stream;
 use http::{HeaderName, HeaderValue, header};
 use tokio::time::Instant;
 
@@ -82,7 +82,7 @@ impl<S: Shape> Events<S> {
             self.write(step, &mut out);
         }
         while !self.ended && out.len() < BATCH_BYTES {
-            match self.feed.next(Some(Instant::now())).now_or_never().flatten() {
+            match self.feed.next_now().await {
                 Some(step) => self.write(step, &mut out),
                 None => break,
             }
