@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use kv::Hub;
-use model::Model;
+use model::ModelFile;
 use room::NodeId;
 use runtime::Node;
 use tracing::{info, warn};
@@ -30,6 +30,7 @@ use gateway::Serving;
 use observing::Observing;
 use worker::Transport;
 
+use models::open_file;
 pub(crate) use models::{open as open_model, served_name};
 pub(crate) use worker::{check as check_worker, check_settings as check_worker_settings, ucx};
 
@@ -79,7 +80,7 @@ pub(crate) async fn up(
     check_worker_settings(&local)?;
     let opened = open_model(config).await?;
     // A mistake in the configuration is told at once; a pool would try again and again.
-    check_worker(&local, &opened)?;
+    check_worker(&local, opened.file())?;
     let workers: Vec<(String, Role)> = args.workers().into_iter().flat_map(named).collect();
     let gateway = who(GATEWAY, Role::Gateway);
     let nodes = workers.iter().map(|(name, role)| who(name, *role));
@@ -90,7 +91,16 @@ pub(crate) async fn up(
     let hub = Hub::default();
     for (name, role) in workers {
         let transport = Transport::Hub(hub.clone());
-        pool(&mut node, &local, name, role, &opened, transport, serving.admin()).await?;
+        pool(
+            &mut node,
+            &local,
+            name,
+            role,
+            opened.file(),
+            transport,
+            serving.admin(),
+        )
+        .await?;
     }
     let served = served_name(config, &opened);
     {
@@ -145,7 +155,7 @@ async fn pool(
     config: &Config,
     name: String,
     role: Role,
-    model: &Arc<Model>,
+    model: &Arc<ModelFile>,
     transport: Transport,
     admin: SocketAddr,
 ) -> Result<()> {
@@ -193,7 +203,7 @@ pub(crate) async fn worker(
     let name = name(config, role.name());
     // As the pool will again for every worker it builds: what is wrong with it is told at once.
     identity::node(config, &name, role)?;
-    let opened = open_model(config).await?;
+    let opened = open_file(config).await?;
     check_worker(config, &opened)?;
     let transport = match role {
         // It pulls from nobody, and nobody pulls from it.

@@ -10,7 +10,7 @@ use engine::{EngineConfig, KvPool, PoolShape};
 use kv::{Hub, InProcess, KvTransfer};
 use kv_ucx::{Ucx, UcxConfig, UcxTransfer};
 use mesh::Target;
-use model::Model;
+use model::ModelFile;
 use room::{HostLimits, Span};
 use runtime::{BuildTransfer, BuildWorker, Clock, WorkerSpec};
 use tracing::{info_span, instrument};
@@ -34,7 +34,7 @@ pub(crate) fn recipe(
     config: &Config,
     name: String,
     role: Role,
-    model: Arc<Model>,
+    model: Arc<ModelFile>,
     transport: Transport,
     clock: Clock,
     admin: SocketAddr,
@@ -49,7 +49,7 @@ fn build(
     config: &Config,
     name: &str,
     role: Role,
-    model: &Model,
+    model: &ModelFile,
     transport: &Transport,
     clock: Clock,
     admin: SocketAddr,
@@ -96,7 +96,7 @@ pub(crate) fn check_settings(config: &Config) -> Result<()> {
 }
 
 /// Whether it can with this model, as far as that can be told before its weights are loaded.
-pub(crate) fn check(config: &Config, model: &Model) -> Result<()> {
+pub(crate) fn check(config: &Config, model: &ModelFile) -> Result<()> {
     backend::shape(config, model).map(|_| ())
 }
 
