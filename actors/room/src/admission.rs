@@ -82,6 +82,8 @@ pub struct Desk {
     placement: Placement,
     queue: BTreeMap<Place, Waiting>,
     places: BTreeMap<RoomId, Place>,
+    /// Of those in the queue: how many answers have begun.
+    begun: usize,
     /// Since when there is no way through the workers.
     absent_since: Option<Time>,
     /// Something changed since the queue was last searched in vain.
@@ -97,6 +99,7 @@ impl Desk {
             placement: Placement::new(limits),
             queue: BTreeMap::new(),
             places: BTreeMap::new(),
+            begun: 0,
             absent_since: Some(now),
             changed: false,
         }
@@ -125,6 +128,7 @@ impl Desk {
             room,
         };
         self.places.insert(room, place);
+        self.begun += usize::from(bid.begun);
         self.queue.insert(place, Waiting { bid, passed: 0 });
         self.changed = true;
         Ok(())
@@ -169,7 +173,8 @@ impl Desk {
 
     /// The next decision. Call until `None` after every change and every timeout.
     pub fn poll_verdict(&mut self, now: Time) -> Option<Verdict> {
-        let given_up = self.absence().and_then(|absence| {
+        let given_up = self.given_up_at().filter(|(at, _)| *at <= now);
+        let given_up = given_up.and_then(|(_, absence)| {
             let over = |waiting: &Waiting| absence.until(waiting.bid.begun) <= now;
             self.queue.values().find(|waiting| over(waiting))
         });
@@ -191,9 +196,16 @@ impl Desk {
     /// When [`poll_verdict`](Self::poll_verdict) has something to say though nothing changed.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
+        self.given_up_at().map(|(at, _)| at)
+    }
+
+    /// When the first of those that wait is refused, because there is no way through the workers; and what all of them wait for.
+    fn given_up_at(&self) -> Option<(Time, Absence)> {
         let absence = self.absence()?;
-        let waiting = self.queue.values();
-        waiting.map(|waiting| absence.until(waiting.bid.begun)).min()
+        let fresh = (self.queue.len() > self.begun).then(|| absence.until(false));
+        let begun = (self.begun > 0).then(|| absence.until(true));
+        let first = fresh.into_iter().chain(begun).min()?;
+        Some((first, absence))
     }
 
     /// Whether there is no way through the workers, and until when it is waited for.
@@ -227,6 +239,9 @@ impl Desk {
 
     /// The first in the queue that fits, or that never will.
     fn search(&mut self, now: Time) -> Option<Verdict> {
+        if self.queue.is_empty() {
+            return None;
+        }
         let nobody = BTreeSet::new();
         let spares = self.placement.spares();
         let mut found = None;
@@ -249,8 +264,8 @@ impl Desk {
             passed.push(*place);
         }
         let (place, need, route) = found?;
-        self.places.remove(&place.room);
-        let attempt = self.queue.remove(&place)?.bid.attempt;
+        let attempt = self.queue.get(&place)?.bid.attempt;
+        self.leave_queue(place.room);
         let Some(route) = route else {
             return Some(Verdict::Refused {
                 attempt,
@@ -267,8 +282,9 @@ impl Desk {
     }
 
     fn leave_queue(&mut self, room: RoomId) {
-        if let Some(place) = self.places.remove(&room) {
-            self.queue.remove(&place);
+        let place = self.places.remove(&room);
+        if let Some(left) = place.and_then(|place| self.queue.remove(&place)) {
+            self.begun -= usize::from(left.bid.begun);
         }
     }
 

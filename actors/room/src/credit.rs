@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::command::Bid;
 use crate::config::DeskLimits;
 use crate::id::Attempt;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// What a worker does.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
@@ -48,19 +48,33 @@ pub struct Advert {
 /// What is promised to one attempt.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Promise {
-    pub(crate) blocks: u32,
+    blocks: u32,
     slots: u32,
-    pub(crate) prefills: u32,
+    prefills: u32,
     at: Time,
 }
 
-/// A worker, as the desk knows it.
+/// What is promised in all.
+#[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
+pub(crate) struct Sums {
+    blocks: u64,
+    slots: u64,
+    prefills: u64,
+}
+
+/// A worker, as the desk knows it. The sums are kept, and not made anew for every room that asks.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) spec: WorkerSpec,
     pub(crate) advert: Advert,
-    pub(crate) advert_at: Time,
-    pub(crate) promises: BTreeMap<Attempt, Promise>,
+    advert_at: Time,
+    /// From when on an advertisement knows of a promise: so long after it.
+    settle: Span,
+    promises: BTreeMap<Attempt, Promise>,
+    /// Of all promises.
+    sums: Sums,
+    /// Of those that the advertisement cannot have known.
+    fresh: Sums,
 }
 
 /// What may be promised now at a worker that takes rooms.
@@ -97,9 +111,34 @@ impl Need {
     }
 }
 
+impl Sums {
+    fn of<'a>(promises: impl Iterator<Item = &'a Promise>) -> Self {
+        let mut sums = Self::default();
+        promises.for_each(|promise| sums.add(promise));
+        sums
+    }
+
+    fn add(&mut self, promise: &Promise) {
+        self.blocks += u64::from(promise.blocks);
+        self.slots += u64::from(promise.slots);
+        self.prefills += u64::from(promise.prefills);
+    }
+
+    fn take(&mut self, promise: &Promise) {
+        self.blocks -= u64::from(promise.blocks);
+        self.slots -= u64::from(promise.slots);
+        self.prefills -= u64::from(promise.prefills);
+    }
+}
+
+/// A sum as what is spared is counted in.
+fn saturated(sum: u64) -> u32 {
+    u32::try_from(sum).unwrap_or(u32::MAX)
+}
+
 impl Worker {
     /// Linked just now; until it says otherwise, taken for empty.
-    pub(crate) fn new(spec: WorkerSpec, now: Time) -> Self {
+    pub(crate) fn new(spec: WorkerSpec, settle: Span, now: Time) -> Self {
         let advert = Advert {
             available_blocks: spec.blocks,
             free_slots: spec.slots,
@@ -109,8 +148,70 @@ impl Worker {
             spec,
             advert,
             advert_at: now,
+            settle,
             promises: BTreeMap::new(),
+            sums: Sums::default(),
+            fresh: Sums::default(),
         }
+    }
+
+    /// It said so now.
+    pub(crate) fn advertise(&mut self, advert: Advert, now: Time) {
+        self.advert = advert;
+        self.advert_at = now;
+        let fresh = self.promises.values().filter(|promise| self.is_fresh(promise));
+        self.fresh = Sums::of(fresh);
+    }
+
+    fn is_fresh(&self, promise: &Promise) -> bool {
+        promise.at + self.settle > self.advert_at
+    }
+
+    /// Promises to an attempt, in place of what it had.
+    pub(crate) fn promise(&mut self, attempt: Attempt, promise: Promise) {
+        self.give_back(attempt);
+        self.sums.add(&promise);
+        if self.is_fresh(&promise) {
+            self.fresh.add(&promise);
+        }
+        self.promises.insert(attempt, promise);
+    }
+
+    /// The attempt has nothing here any more.
+    pub(crate) fn give_back(&mut self, attempt: Attempt) {
+        if let Some(promise) = self.promises.remove(&attempt) {
+            self.sums.take(&promise);
+            if self.is_fresh(&promise) {
+                self.fresh.take(&promise);
+            }
+        }
+        self.audit();
+    }
+
+    /// The attempt's prompt is computed.
+    pub(crate) fn give_back_compute(&mut self, attempt: Attempt) {
+        let Some(promise) = self.promises.get(&attempt).copied() else {
+            return;
+        };
+        let prefills = 0;
+        self.promise(attempt, Promise { prefills, ..promise });
+    }
+
+    /// Attempts that have a promise.
+    pub(crate) fn attempts(&self) -> usize {
+        self.promises.len()
+    }
+
+    /// Blocks and prefills that are promised.
+    pub(crate) fn promised(&self) -> (u32, u32) {
+        (saturated(self.sums.blocks), saturated(self.sums.prefills))
+    }
+
+    /// The sums are those of the promises.
+    fn audit(&self) {
+        debug_assert_eq!(self.sums, Sums::of(self.promises.values()));
+        let fresh = self.promises.values().filter(|promise| self.is_fresh(promise));
+        debug_assert_eq!(self.fresh, Sums::of(fresh));
     }
 
     pub(crate) fn takes_rooms(&self) -> bool {
@@ -120,29 +221,22 @@ impl Worker {
     /// The lesser of two views: the pool less all promises of our own; and what was advertised less the promises
     /// that the advertisement cannot have known.
     pub(crate) fn spare(&self, limits: &DeskLimits) -> Spare {
-        let sum = |part: fn(&Promise) -> u32, fresh_only: bool| {
-            let counts = |p: &&Promise| !fresh_only || p.at + limits.settle > self.advert_at;
-            self.promises
-                .values()
-                .filter(counts)
-                .map(part)
-                .fold(0, u32::saturating_add)
+        self.audit();
+        let spare = |total: u32, advertised: u32, all: u64, fresh: u64| {
+            let of_pool = total.saturating_sub(saturated(all));
+            of_pool.min(advertised.saturating_sub(saturated(fresh)))
         };
-        let spare = |total: u32, advertised: u32, part: fn(&Promise) -> u32| {
-            total
-                .saturating_sub(sum(part, false))
-                .min(advertised.saturating_sub(sum(part, true)))
-        };
+        let (spec, advert, all, fresh) = (&self.spec, &self.advert, &self.sums, &self.fresh);
         Spare {
-            role: self.spec.role,
-            blocks: spare(self.spec.blocks, self.advert.available_blocks, |p| p.blocks),
-            slots: spare(self.spec.slots, self.advert.free_slots, |p| p.slots),
+            role: spec.role,
+            blocks: spare(spec.blocks, advert.available_blocks, all.blocks, fresh.blocks),
+            slots: spare(spec.slots, advert.free_slots, all.slots, fresh.slots),
             prefills: limits
                 .prefills_per_worker
-                .min(self.spec.slots)
-                .saturating_sub(sum(|p| p.prefills, false)),
-            block_tokens: self.spec.block_tokens,
-            pool: self.spec.blocks,
+                .min(spec.slots)
+                .saturating_sub(saturated(all.prefills)),
+            block_tokens: spec.block_tokens,
+            pool: spec.blocks,
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::Credit;
 use crate::config::DeskLimits;
-use crate::credit::{Advert, Need, Promise, Role, Spare, Worker, WorkerSpec};
+use crate::credit::{Advert, Need, Role, Spare, Worker, WorkerSpec};
 use crate::id::{Attempt, NodeId};
 use crate::input::Route;
 use crate::time::Time;
@@ -45,7 +45,8 @@ impl Placement {
     }
 
     pub(crate) fn up(&mut self, node: NodeId, spec: WorkerSpec, now: Time) {
-        self.workers.insert(node, Worker::new(spec, now));
+        let worker = Worker::new(spec, self.limits.settle, now);
+        self.workers.insert(node, worker);
     }
 
     pub(crate) fn down(&mut self, node: NodeId) {
@@ -54,8 +55,7 @@ impl Placement {
 
     pub(crate) fn advertise(&mut self, node: NodeId, advert: Advert, now: Time) {
         if let Some(worker) = self.workers.get_mut(&node) {
-            worker.advert = advert;
-            worker.advert_at = now;
+            worker.advertise(advert, now);
         }
     }
 
@@ -64,18 +64,14 @@ impl Placement {
             return;
         };
         match credit {
-            Credit::All => drop(worker.promises.remove(&attempt)),
-            Credit::Compute => {
-                if let Some(promise) = worker.promises.get_mut(&attempt) {
-                    promise.prefills = 0;
-                }
-            }
+            Credit::All => worker.give_back(attempt),
+            Credit::Compute => worker.give_back_compute(attempt),
         }
     }
 
     pub(crate) fn give_back_everywhere(&mut self, attempt: Attempt) {
         for worker in self.workers.values_mut() {
-            worker.promises.remove(&attempt);
+            worker.give_back(attempt);
         }
     }
 
@@ -152,7 +148,7 @@ impl Placement {
             if let Some(worker) = self.workers.get_mut(&node) {
                 let (prefill, decode) = (node == route.prefill, node == route.decode);
                 let promise = worker.empty().promise(need, prefill, decode, now);
-                worker.promises.insert(attempt, promise);
+                worker.promise(attempt, promise);
             }
         }
     }
@@ -172,14 +168,16 @@ impl Placement {
     }
 
     pub(crate) fn views(&self) -> Vec<WorkerView> {
-        let sum = |w: &Worker, part: fn(&Promise) -> u32| w.promises.values().map(part).sum();
-        let view = |(node, w): (&NodeId, &Worker)| WorkerView {
-            node: *node,
-            spec: w.spec,
-            advert: w.advert,
-            attempts: w.promises.len(),
-            promised_blocks: sum(w, |p| p.blocks),
-            prefills: sum(w, |p| p.prefills),
+        let view = |(node, w): (&NodeId, &Worker)| {
+            let (promised_blocks, prefills) = w.promised();
+            WorkerView {
+                node: *node,
+                spec: w.spec,
+                advert: w.advert,
+                attempts: w.attempts(),
+                promised_blocks,
+                prefills,
+            }
         };
         self.workers.iter().map(view).collect()
     }

@@ -8,6 +8,9 @@
 //! armed ──deadline──▶ Ask ──answered: armed anew, or disarmed
 //!                      └──grace──▶ Kill (and no longer in the table)
 //! ```
+//!
+//! Owners move their deadlines with every message, and nearly always to a later time. The order is by what may be earlier than a deadline and
+//! never is later, so that such a move does not touch it: a deadline that turns out not to have passed yet takes its place then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +27,8 @@ pub struct WatchTable<K> {
 #[derive(Copy, Clone, Debug)]
 struct Watched {
     at: Time,
+    /// Where it is in the order: not after `at`.
+    place: Time,
     asked: bool,
 }
 
@@ -49,38 +54,43 @@ impl<K: Copy + Ord> WatchTable<K> {
 
     /// Arms the timer of `key`, or moves it. Counts as an answer.
     pub fn arm(&mut self, key: K, at: Time) {
-        self.disarm(key);
-        self.put(key, Watched { at, asked: false });
+        match self.watched.get_mut(&key) {
+            Some(watched) if !watched.asked && watched.place <= at => watched.at = at,
+            _ => {
+                self.disarm(key);
+                self.put(key, at, false);
+            }
+        }
     }
 
     /// Forgets `key`. Returns whether it was watched.
     pub fn disarm(&mut self, key: K) -> bool {
         match self.watched.remove(&key) {
-            Some(watched) => self.order.remove(&(watched.at, key)),
+            Some(watched) => self.order.remove(&(watched.place, key)),
             None => false,
         }
     }
 
     /// The next alarm due by `now`.
     pub fn poll_alarm(&mut self, now: Time) -> Option<Alarm<K>> {
-        let &(at, key) = self.order.first().filter(|(at, _)| *at <= now)?;
-        self.order.remove(&(at, key));
-        let watched = self.watched.remove(&key)?;
-        if watched.asked {
-            return Some(Alarm::Kill(key));
+        loop {
+            let &(place, key) = self.order.first().filter(|(place, _)| *place <= now)?;
+            self.order.remove(&(place, key));
+            let watched = self.watched.remove(&key)?;
+            if watched.at > now {
+                self.put(key, watched.at, watched.asked);
+                continue;
+            }
+            if watched.asked {
+                return Some(Alarm::Kill(key));
+            }
+            // Counted from when it is asked, not from the deadline: this task may have been late itself.
+            self.put(key, now + self.grace.max(Span::from_millis(1)), true);
+            return Some(Alarm::Ask(key));
         }
-        // Counted from when it is asked, not from the deadline: this task may have been late itself.
-        self.put(
-            key,
-            Watched {
-                at: now + self.grace.max(Span::from_millis(1)),
-                asked: true,
-            },
-        );
-        Some(Alarm::Ask(key))
     }
 
-    /// When an alarm is due next.
+    /// When to ask for an alarm next: none is due before that.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.order.first().map(|(at, _)| *at)
@@ -104,8 +114,9 @@ impl<K: Copy + Ord> WatchTable<K> {
         self.watched.is_empty()
     }
 
-    fn put(&mut self, key: K, watched: Watched) {
-        self.watched.insert(key, watched);
-        self.order.insert((watched.at, key));
+    fn put(&mut self, key: K, at: Time, asked: bool) {
+        let place = at;
+        self.watched.insert(key, Watched { at, place, asked });
+        self.order.insert((place, key));
     }
 }

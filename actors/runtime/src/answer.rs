@@ -6,12 +6,13 @@
 //! (INV-05); and the reader's wait has a deadline of its own, so that even a lost owner ends it.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use room::{Failure, Outcome, PhaseKind};
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 use wire::TokenOut;
 
 use crate::convert;
@@ -40,6 +41,8 @@ struct State {
     queue: VecDeque<AnswerEvent>,
     /// By room.
     passed: Vec<Passed>,
+    /// Of the reader that waits for an event.
+    reader: Option<Waker>,
 }
 
 /// What of one room's answer has come through here.
@@ -90,12 +93,18 @@ impl State {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    ready: Notify,
 }
 
 impl Shared {
     fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// There may be something for the reader.
+    fn wake(&self) {
+        if let Some(reader) = self.with(|state| state.reader.take()) {
+            reader.wake();
+        }
     }
 
     /// The first outcome of a room wins; returns whether this one did.
@@ -109,7 +118,7 @@ impl Shared {
             }
             _ => false,
         });
-        self.ready.notify_one();
+        self.wake();
         first
     }
 
@@ -159,7 +168,11 @@ const LAST_CHANCE: Duration = Duration::from_millis(200);
 /// The reading end. Dropping it before every room has ended aborts the request.
 pub(crate) struct AnswerStream {
     shared: Arc<Shared>,
+    /// What it was given last it has done with, and it was told so.
+    asks: bool,
     give_up_at: Instant,
+    /// Rings at `give_up_at`; none before it has waited.
+    patience: Option<Pin<Box<Sleep>>>,
     /// Its time is over, and only [`LAST_CHANCE`] is left.
     overdue: bool,
     read_step: u32,
@@ -177,16 +190,18 @@ pub(crate) fn answer(
     let state = State {
         queue: VecDeque::new(),
         passed: vec![Passed::default(); rooms],
+        reader: None,
     };
     let shared = Arc::new(Shared {
         state: Mutex::new(state),
-        ready: Notify::new(),
     });
     (
         AnswerSink(Arc::new(Writer(Arc::clone(&shared)))),
         AnswerStream {
             shared,
+            asks: false,
             give_up_at,
+            patience: None,
             overdue: false,
             read_step,
             tell,
@@ -211,7 +226,7 @@ impl AnswerSink {
                 None => state.queue.push_back(AnswerEvent::Tokens { index, tokens }),
             }
         });
-        shared.ready.notify_one();
+        shared.wake();
     }
 
     /// So many tokens of the prompt of room `index` were found in a cache.
@@ -250,31 +265,48 @@ impl AnswerSink {
 }
 
 impl AnswerStream {
-    /// The next event; `None` when every room has ended and all was read. Cancel-safe.
+    /// The next event; `None` when every room has ended and all was read.
     ///
     /// Never waits beyond the request's deadline and a grace: a room that nobody ended by then is reported as
     /// [`Failure::OwnerLost`].
     ///
     /// Whoever asks for more has done with what it was given: that is then counted as read.
-    pub(crate) async fn next(&mut self) -> Option<AnswerEvent> {
-        if self.shared.with(|state| state.asks_for_more(self.read_step)) {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<AnswerEvent>> {
+        if !std::mem::replace(&mut self.asks, true)
+            && self.shared.with(|state| state.asks_for_more(self.read_step))
+        {
             (self.tell)(FromReader::Read);
         }
         loop {
-            let ready = self.shared.ready.notified();
-            if let Some(next) = self.shared.with(Self::take) {
-                return next;
+            let next = self.shared.with(|state| {
+                let next = Self::take(state);
+                if next.is_none() {
+                    state.reader = Some(cx.waker().clone());
+                }
+                next
+            });
+            if let Some(next) = next {
+                self.asks = false;
+                return Poll::Ready(next);
             }
-            if tokio::time::timeout_at(self.give_up_at, ready).await.is_ok() {
-                continue;
-            }
+            let give_up_at = self.give_up_at;
+            let patience = self
+                .patience
+                .get_or_insert_with(|| Box::pin(sleep_until(give_up_at)));
+            ready!(patience.as_mut().poll(cx));
             if self.overdue {
                 self.shared.abandon();
             } else {
                 self.overdue = true;
                 self.give_up_at = Instant::now() + LAST_CHANCE;
+                patience.as_mut().reset(self.give_up_at);
             }
         }
+    }
+
+    /// The same for whoever waits for nothing else. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<AnswerEvent> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
     /// Tokens of the prompt that room `index` found in a cache, as far as is known by now.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Links belong to `mesh`; their frames come in through sinks that never block: a worker's straight into the inbox of the request
-//! concerned, a gateway's into the worker's mailbox.
+//! concerned, a gateway's into that of the worker.
 
 #[macro_use]
 mod planted;

@@ -47,7 +47,7 @@ pub(crate) async fn up(config: &Config, args: &UpArgs, stops_with_stdin: bool) -
     compose::check_worker_settings(&own)?;
     // Fetched once, here, where a progress bar can be seen; the children find both in the cache.
     let opened = compose::open_model(config).await?;
-    compose::check_worker(&own, &opened)?;
+    compose::check_worker(&own, opened.file())?;
     let served = compose::served_name(config, &opened);
     drop(opened);
     if args.prefill > 0 || args.decode > 0 {

@@ -97,6 +97,9 @@ pub enum Verify {
     Every,
     /// The latest one and up to this many others, chosen by step and sequence.
     Some(u32),
+    /// The latest one, and only for being whole. What it is the KV of decides on the next token, as it does with a model: foreign KV that is
+    /// whole shows in the answer. A token costs the same however long its sequence is, which it does with none of the others.
+    Latest,
 }
 
 /// What the mock does about a foreign byte. It is written down in the [`Canary`] in any case.

@@ -20,7 +20,7 @@ pub use config::{Config, ConfigError};
 pub use fetch::{FetchError, FetchOptions, ModelSource, Progress, default_cache_dir, fetch};
 pub use gguf::{Gguf, GgufError, TensorInfo, Value};
 pub use llama::{Llama, LoadError, PoolOptions};
-pub use model::{Model, OpenError};
+pub use model::{Model, ModelFile, OpenError};
 pub use stop::{StopFinder, StopStep};
 pub use template::{ChatMessage, ChatTemplate, TemplateError};
 pub use tokenizer::{Detokenizer, Tokenizer, TokenizerError};

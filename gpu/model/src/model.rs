@@ -33,17 +33,16 @@ pub enum OpenError {
     Template(#[from] TemplateError),
 }
 
-/// An open model: tokenizer, template and shape in memory, weights still in the file. Cheap enough for a gateway.
+/// A model's file, open: its shape and what ends its answers are in memory, weights still in the file. All that a worker needs.
 #[derive(Debug)]
-pub struct Model {
+pub struct ModelFile {
     name: String,
-    tokenizer: Arc<Tokenizer>,
-    template: Option<Arc<ChatTemplate>>,
     config: Config,
+    end_tokens: Vec<Token>,
     file: Gguf,
 }
 
-impl Model {
+impl ModelFile {
     /// Opens a GGUF file. Reads its header, not its weights.
     ///
     /// # Errors
@@ -55,17 +54,15 @@ impl Model {
             source,
         })?;
         let config = Config::from_gguf(&file)?;
-        let tokenizer = Tokenizer::from_gguf(&file)?;
-        let template = template(&file, &tokenizer)?;
+        let end_tokens = Tokenizer::end_tokens_of(&file)?;
         let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned());
         let name = stem
             .filter(|s| !s.is_empty())
             .unwrap_or_else(|| config.architecture.clone());
         Ok(Self {
             name,
-            tokenizer: Arc::new(tokenizer),
-            template,
             config,
+            end_tokens,
             file,
         })
     }
@@ -74,6 +71,63 @@ impl Model {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The model's shape.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Tokens that end an answer, ascending.
+    #[must_use]
+    pub fn end_tokens(&self) -> &[Token] {
+        &self.end_tokens
+    }
+
+    /// Puts the weights on `device` and allocates the KV pool there. Reads the whole file, one tensor at a time.
+    ///
+    /// # Errors
+    /// When a tensor is missing or has the wrong shape or format, or the device refuses it.
+    pub fn backend<D: Device>(&self, device: D, pool: PoolOptions) -> Result<Llama<D>, LoadError> {
+        Llama::load(self, &self.file, device, pool)
+    }
+}
+
+/// An open model: tokenizer, template and shape in memory, weights still in the file. Cheap enough for a gateway.
+#[derive(Debug)]
+pub struct Model {
+    file: Arc<ModelFile>,
+    tokenizer: Arc<Tokenizer>,
+    template: Option<Arc<ChatTemplate>>,
+}
+
+impl Model {
+    /// Opens a GGUF file. Reads its header, not its weights.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds a model that is not supported.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let file = Arc::new(ModelFile::open(path)?);
+        let tokenizer = Tokenizer::from_gguf(&file.file)?;
+        let template = template(&file.file, &tokenizer)?;
+        Ok(Self {
+            file,
+            tokenizer: Arc::new(tokenizer),
+            template,
+        })
+    }
+
+    /// What workers need of it.
+    #[must_use]
+    pub fn file(&self) -> &Arc<ModelFile> {
+        &self.file
+    }
+
+    /// The file's name without its ending: see [`ModelFile::name`].
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.file.name()
     }
 
     /// Text to tokens and back.
@@ -91,15 +145,15 @@ impl Model {
     /// The model's shape.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.config
+        self.file.config()
     }
 
-    /// Puts the weights on `device` and allocates the KV pool there. Reads the whole file, one tensor at a time.
+    /// See [`ModelFile::backend`].
     ///
     /// # Errors
     /// When a tensor is missing or has the wrong shape or format, or the device refuses it.
     pub fn backend<D: Device>(&self, device: D, pool: PoolOptions) -> Result<Llama<D>, LoadError> {
-        Llama::load(self, &self.file, device, pool)
+        self.file.backend(device, pool)
     }
 }
 

@@ -21,6 +21,6 @@ pub use limits::Limits;
 pub use openai::ApiError;
 pub use router::router;
 pub use submit::{
-    Event, Failure, FailureKind, FinishReason, GenerateRequest, Generation, Message, ModelCard, Prompt,
-    Readiness, Role, Sampling, Submit, SubmitError, TokenLogprob, TopLogprob,
+    Event, Events, Failure, FailureKind, FinishReason, GenerateRequest, Generation, Message, ModelCard,
+    Prompt, Readiness, Role, Sampling, Submit, SubmitError, TokenLogprob, TopLogprob,
 };

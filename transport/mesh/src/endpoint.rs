@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
-use quinn::{Endpoint, MtuDiscoveryConfig, TransportConfig, VarInt};
+use quinn::{AckFrequencyConfig, Endpoint, MtuDiscoveryConfig, TransportConfig, VarInt};
 use rustls::RootCertStore;
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
@@ -21,6 +21,11 @@ const WINDOW_BYTES: u32 = 8 * 1024 * 1024;
 
 /// Bytes that are kept until a peer has acknowledged them, beyond which writing waits.
 const SEND_WINDOW_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Packets that a peer may have got without saying so: frames are small and many, and every acknowledgement is a packet of its own, to be
+/// made, sent and taken in. It says so after its longest delay in any case; with less than half of the ten that a sender may have on the way
+/// at first, no long frame waits for that.
+const PACKETS_UNACKNOWLEDGED: u32 = 4;
 
 /// Why there is no endpoint.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +121,8 @@ fn roots(identity: &Identity) -> Result<RootCertStore, rustls::Error> {
 
 /// `streams`: how many the peer may open.
 fn transport(config: &Config, streams: u8) -> TransportConfig {
+    let mut acknowledgements = AckFrequencyConfig::default();
+    acknowledgements.ack_eliciting_threshold(VarInt::from(PACKETS_UNACKNOWLEDGED));
     let mut transport = TransportConfig::default();
     transport
         // The hello's deadline ends a handshake, the lease ends a link. A third bound could only contradict them: the lease is the
@@ -126,7 +133,8 @@ fn transport(config: &Config, streams: u8) -> TransportConfig {
         .datagram_receive_buffer_size(None)
         .stream_receive_window(VarInt::from(WINDOW_BYTES))
         .receive_window(VarInt::from(WINDOW_BYTES))
-        .send_window(SEND_WINDOW_BYTES);
+        .send_window(SEND_WINDOW_BYTES)
+        .ack_frequency_config(Some(acknowledgements));
     if !config.mtu_discovery {
         transport.mtu_discovery_config(None::<MtuDiscoveryConfig>);
     }

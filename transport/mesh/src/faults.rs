@@ -136,6 +136,15 @@ impl Held {
         }
     }
 
+    /// A frame whose time has come already.
+    pub(crate) fn overdue(&mut self) -> Option<EncodedFrame> {
+        let (at, _) = self.later.keys().next()?;
+        if *at > Instant::now() {
+            return None;
+        }
+        self.later.pop_first().map(|(_, frame)| frame)
+    }
+
     /// What is left to be sent at once.
     pub(crate) fn judge(&mut self, switch: &Switch, frame: EncodedFrame) -> Option<EncodedFrame> {
         let Some(fault) = switch.0.fault(frame.kind()) else {

@@ -28,6 +28,10 @@ impl Held {
         std::future::pending().await
     }
 
+    pub(crate) fn overdue(&mut self) -> Option<EncodedFrame> {
+        None
+    }
+
     pub(crate) fn judge(&mut self, _: &Switch, frame: EncodedFrame) -> Option<EncodedFrame> {
         Some(frame)
     }

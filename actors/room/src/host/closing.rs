@@ -49,6 +49,7 @@ impl Host {
 
     /// A proof came for a closing stay: if it was the last one, the stay is gone.
     pub(super) fn settle(&mut self, now: Time, attempt: Attempt) {
+        self.count_slot(attempt);
         let phase = self.stays.get(&attempt).map(|stay| stay.phase());
         if let Some(Phase::Closing { answer }) = phase
             && self.ledger.holds(attempt).is_empty()
@@ -69,7 +70,9 @@ impl Host {
             }
             self.settle(now, attempt);
         } else if kind == StayPhase::Closing {
-            stay.rearm(now + self.spec.limits.proof_retry);
+            let (before, after) = (stay.deadline(), now + self.spec.limits.proof_retry);
+            stay.rearm(after);
+            self.move_deadline(attempt, before, after);
             self.counters.proofs_overdue += 1;
             self.record(StayTransition {
                 at: now,
@@ -103,6 +106,8 @@ impl Host {
         let Some(stay) = self.stays.remove(&attempt) else {
             return;
         };
+        self.deadlines.remove(&(stay.deadline(), attempt));
+        self.slots -= u32::from(stay.uses_slot);
         self.record(StayTransition {
             at: now,
             attempt,

@@ -138,6 +138,8 @@ impl Host {
             _ if stay.is_ahead() => stay.ends,
             _ => now + self.spec.limits.stall,
         };
-        stay.rearm(stay.ends.min(deadline));
+        let (before, after) = (stay.deadline(), stay.ends.min(deadline));
+        stay.rearm(after);
+        self.move_deadline(attempt, before, after);
     }
 }

@@ -59,7 +59,7 @@ mod stay;
 mod sweep;
 mod transfer;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::id::{Attempt, Generation};
 use crate::ledger::{Ledger, Occupancy};
@@ -78,6 +78,10 @@ pub struct Host {
     spec: HostSpec,
     ledger: Ledger,
     stays: BTreeMap<Attempt, Stay>,
+    /// The deadline of each of them, the earliest first.
+    deadlines: BTreeSet<(Time, Attempt)>,
+    /// How many of them use a slot.
+    slots: u32,
     /// Blocks that sequences in the engine wait for.
     wants: BTreeMap<Attempt, u32>,
     commands: VecDeque<HostCommand>,
@@ -97,6 +101,8 @@ impl Host {
             ledger: Ledger::new(spec.blocks, spec.limits.tombstones),
             spec,
             stays: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            slots: 0,
             wants: BTreeMap::new(),
             commands: VecDeque::new(),
             transitions: VecDeque::new(),
@@ -122,12 +128,10 @@ impl Host {
 
     /// Acts on every deadline that has passed at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
-        let due: Vec<Attempt> = self
-            .stays
-            .iter()
-            .filter(|(_, stay)| stay.deadline() <= now)
-            .map(|(attempt, _)| *attempt)
-            .collect();
+        let due = self.deadlines.iter().take_while(|(at, _)| *at <= now);
+        let mut due: Vec<Attempt> = due.map(|(_, attempt)| *attempt).collect();
+        // In order of their attempts, like all else that concerns many stays.
+        due.sort_unstable();
         for attempt in due {
             self.on_deadline(now, attempt);
         }
@@ -142,7 +146,9 @@ impl Host {
     /// When [`Host::handle_timeout`] has to be called at the latest; none while there is no stay.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.stays.values().map(Stay::deadline).min()
+        let earliest = self.deadlines.first().map(|(at, _)| *at);
+        debug_assert_eq!(earliest, self.stays.values().map(Stay::deadline).min());
+        earliest
     }
 
     /// The next change of a stay's phase, oldest first.
@@ -173,6 +179,12 @@ impl Host {
         self.stays.iter().map(|(attempt, stay)| self.view(*attempt, stay))
     }
 
+    /// How many stays there are.
+    #[must_use]
+    pub fn stays_len(&self) -> usize {
+        self.stays.len()
+    }
+
     /// One stay.
     #[must_use]
     pub fn stay(&self, attempt: Attempt) -> Option<StayView> {
@@ -182,12 +194,16 @@ impl Host {
     /// Slots in use: stays that are with the engine, or have the right to be.
     #[must_use]
     pub fn slots_used(&self) -> u32 {
-        count(
-            self.stays
-                .iter()
-                .filter(|(attempt, stay)| self.uses_slot(**attempt, stay))
-                .count(),
-        )
+        debug_assert_eq!(
+            self.slots,
+            count(
+                self.stays
+                    .iter()
+                    .filter(|(attempt, stay)| self.uses_slot(**attempt, stay))
+                    .count()
+            )
+        );
+        self.slots
     }
 
     /// Positions of prompts that are still to be computed here.
@@ -237,7 +253,10 @@ impl Host {
             Phase::Decoding if stay.is_ahead() => stay.ends,
             _ => stay.ends.min(now + span),
         };
+        let before = stay.deadline();
         stay.enter(now, phase, deadline);
+        self.move_deadline(attempt, before, deadline);
+        self.count_slot(attempt);
         self.record(StayTransition {
             at: now,
             attempt,
@@ -246,6 +265,27 @@ impl Host {
             why,
             holds: self.ledger.holds(attempt),
         });
+    }
+
+    /// The deadline of a stay is another one now.
+    fn move_deadline(&mut self, attempt: Attempt, before: Time, after: Time) {
+        if before != after {
+            self.deadlines.remove(&(before, attempt));
+            self.deadlines.insert((after, attempt));
+        }
+    }
+
+    /// A stay has entered a phase, or somebody has let go of the blocks of one that is closing: whether it uses a slot may have changed.
+    fn count_slot(&mut self, attempt: Attempt) {
+        let uses = self
+            .stays
+            .get(&attempt)
+            .is_some_and(|stay| self.uses_slot(attempt, stay));
+        let Some(stay) = self.stays.get_mut(&attempt) else {
+            return;
+        };
+        let used = std::mem::replace(&mut stay.uses_slot, uses);
+        self.slots = self.slots + u32::from(uses) - u32::from(used);
     }
 
     fn record(&mut self, transition: StayTransition) {

@@ -17,7 +17,9 @@ impl Host {
                 self.arrivals += 1;
                 let whole = first == StayPhase::Reserved;
                 let stay = Stay::new(now, self.arrivals, job, whole, self.spec.limits.grace);
+                self.deadlines.insert((stay.deadline(), attempt));
                 self.stays.insert(attempt, stay);
+                self.count_slot(attempt);
                 let to = Some(StayPhase::Reserved);
                 self.record(StayTransition {
                     at: now,

@@ -97,6 +97,8 @@ pub(super) struct Stay {
     pub(super) answered: u32,
     /// The first of them that may not be sampled yet.
     pub(super) until: u32,
+    /// Whether it is among those that the host counts as using a slot.
+    pub(super) uses_slot: bool,
 }
 
 impl Stay {
@@ -115,6 +117,7 @@ impl Stay {
             computed: 0,
             answered: job.delivered,
             until: job.until.max(job.delivered.saturating_add(1)),
+            uses_slot: false,
         }
     }
 

@@ -49,3 +49,24 @@ fn the_earliest_goes_first_and_moving_leaves_nothing_behind() {
     let asked: Vec<_> = std::iter::from_fn(|| table.poll_alarm(ms(200))).collect();
     assert_eq!(asked, (0..100).rev().map(Alarm::Ask).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_deadline_that_was_moved_on_is_neither_asked_for_early_nor_late() {
+    let mut table = table();
+    table.arm(1, ms(10));
+    for at in [20, 500, 300] {
+        table.arm(1, ms(at));
+    }
+    table.arm(2, ms(15));
+    assert_eq!(table.poll_alarm(ms(14)), None);
+    assert_eq!(table.poll_alarm(ms(15)), Some(Alarm::Ask(2)));
+    assert_eq!(table.poll_alarm(ms(114)), None);
+    assert_eq!(table.poll_timeout(), Some(ms(115)));
+    assert!(table.disarm(2));
+    assert_eq!(table.poll_timeout(), Some(ms(300)));
+    table.arm(1, ms(200));
+    assert_eq!(table.poll_alarm(ms(199)), None);
+    assert_eq!(table.poll_alarm(ms(200)), Some(Alarm::Ask(1)));
+    assert_eq!(table.poll_alarm(ms(300)), Some(Alarm::Kill(1)));
+    assert!(table.is_empty());
+}

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mesh::{LinkStats, ListenerFigures, ListenerStats};
@@ -95,6 +96,11 @@ impl Answer {
     /// The next event; `None` when every answer has ended. Cancel-safe, and bounded by the request's deadline.
     pub async fn next(&mut self) -> Option<AnswerEvent> {
         self.stream.next().await
+    }
+
+    /// The same for whoever is polled itself. What was given before counts as read with the first call after it.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<AnswerEvent>> {
+        self.stream.poll_next(cx)
     }
 
     /// Tokens of the prompt that did not have to be computed for answer `index`, because the worker that computed the rest had their

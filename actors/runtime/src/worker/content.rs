@@ -97,6 +97,13 @@ impl Contents {
         self.by_attempt.len()
     }
 
+    /// Forgets an attempt.
+    pub(crate) fn forget(&mut self, attempt: Attempt) {
+        if let Some(content) = self.by_attempt.remove(&attempt) {
+            self.by_key.remove(&content.key);
+        }
+    }
+
     /// Forgets every attempt that `is_here` says is gone.
     pub(crate) fn retain(&mut self, is_here: impl Fn(Attempt) -> bool) {
         self.by_attempt.retain(|attempt, _| is_here(*attempt));

@@ -1,11 +1,13 @@
 //! The worker: one device, its [`Host`](room::Host), its engine thread and its KV transfer.
 //!
-//! One actor owns all of it. What happens (frames of gateways, events of the engine and of the transfer, a deadline) comes as messages;
-//! each becomes one input of the host, and what the host decides is carried out before the next message is looked at. An engine or a
-//! transfer that goes down takes this incarnation of the worker with it: the [`pool`](crate::pool) starts a new one, under a new name.
+//! One actor owns all of it. What happens (frames of gateways, events of the engine and of the transfer) comes through an
+//! [`inbox`]; each piece of news becomes one input of the host, and what the host decides is carried out before the next is
+//! looked at. What has come together is told together. An engine or a transfer that goes down takes this incarnation of the worker with
+//! it: the [`pool`](crate::pool) starts a new one, under a new name.
 
 mod board;
 mod content;
+mod inbox;
 mod local;
 mod outbox;
 mod perform;
@@ -17,13 +19,12 @@ mod transfer;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use engine::EngineEvent;
-use kv::KvEvent;
+use inbox::News;
 use mesh::{Link, LinkId};
 use observe::{NodeWhat, Recorder};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use room::{HostInput, NodeId};
-use wire::{ToGateway, ToWorker};
+use wire::ToGateway;
 
 pub(crate) use board::StayBoard;
 pub use local::{Figures, LocalWorker, LocalWorkers};
@@ -35,20 +36,8 @@ use crate::convert::{count, link_end};
 
 /// What a worker's actor is told.
 pub(crate) enum WorkerMessage {
-    /// A gateway's link is up.
-    LinkUp { gateway: NodeId, link: Link<ToGateway> },
-    /// A gateway's link is over; its leases end with it.
-    LinkDown { link: LinkId, why: mesh::DownReason },
-    /// A gateway's frame. It counts as unread while it is in the mailbox: that bounds what a gateway can put there.
-    Frame {
-        link: LinkId,
-        frame: ToWorker,
-        unread: mesh::Unread,
-    },
-    /// The engine's.
-    Engine(EngineEvent),
-    /// The transfer's.
-    Kv(KvEvent),
+    /// There is news in the inbox.
+    Wake,
     /// The host's earliest deadline has come.
     Deadline,
     /// Answered when it is come to.
@@ -89,7 +78,6 @@ impl Actor for Worker {
         message: Self::Msg,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        state.board.taken();
         // Whoever panics says nothing more.
         state.last_words(Some(Cow::Borrowed("it panicked")));
         match state.handle(message).await {
@@ -107,19 +95,7 @@ impl State {
     /// Deals with one message. `Err` when the worker cannot go on as this incarnation, and why.
     async fn handle(&mut self, message: WorkerMessage) -> Result<(), String> {
         match message {
-            WorkerMessage::LinkUp { gateway, link } => self.link_up(gateway, link),
-            WorkerMessage::LinkDown { link, why } => self.link_down(link, &why),
-            WorkerMessage::Frame {
-                link,
-                frame,
-                unread: _unread,
-            } => {
-                if self.outbox.is_current(link) {
-                    self.frame(NodeId(link.epoch), frame);
-                }
-            }
-            WorkerMessage::Engine(event) => return self.engine_event(event),
-            WorkerMessage::Kv(event) => return self.kv_event(event),
+            WorkerMessage::Wake => return self.read_news(),
             WorkerMessage::Deadline => return self.deadline(),
             WorkerMessage::Ping(reply) => {
                 // Nobody waits any more if this fails.
@@ -128,7 +104,7 @@ impl State {
             WorkerMessage::Drain(reply) => {
                 self.drain();
                 // Nobody waits any more if this fails.
-                let _ = reply.send(self.host.stays().count());
+                let _ = reply.send(self.host.stays_len());
             }
             WorkerMessage::Leave(reply) => {
                 self.drain();
@@ -138,6 +114,42 @@ impl State {
                 }
                 let _ = reply.send(());
             }
+        }
+        Ok(())
+    }
+
+    /// All that has come since the last time, in order. Told at its end: that is what makes one frame of many steps.
+    fn read_news(&mut self) -> Result<(), String> {
+        let mut news = self.inbox.take();
+        let mut ended = Ok(());
+        for news in news.drain(..) {
+            self.board.taken();
+            ended = self.hear(news);
+            if ended.is_err() {
+                break;
+            }
+        }
+        self.inbox.recycle(news);
+        self.settle();
+        ended
+    }
+
+    /// Deals with one piece of news, and with all that follows from it but the telling. `Err` as with [`State::handle`].
+    fn hear(&mut self, news: News) -> Result<(), String> {
+        match news {
+            News::LinkUp { gateway, link } => self.link_up(gateway, link),
+            News::LinkDown { link, why } => self.link_down(link, &why),
+            News::Frame {
+                link,
+                frame,
+                unread: _unread,
+            } => {
+                if self.outbox.is_current(link) {
+                    self.frame(NodeId(link.epoch), frame);
+                }
+            }
+            News::Engine(event) => return self.engine_event(event),
+            News::Kv(event) => return self.kv_event(event),
         }
         Ok(())
     }

@@ -1,18 +1,33 @@
-//! What a worker has to tell its gateways. Tokens of one engine step go out as one frame per gateway, however many rooms they
-//! belong to; everything else goes at once, behind the tokens that came before it.
+//! What a worker has to tell its gateways. Tokens go out as one frame per gateway, however many rooms they belong to and however many
+//! steps of the engine they come from, with one entry for each room; everything else goes at once, behind the tokens that came before it.
 
 use std::collections::BTreeMap;
 
 use mesh::{Link, LinkId, SendError};
 use observe::{NodeEvent, NodeWhat, Recorder};
 use room::NodeId;
-use wire::{RoomTokens, ToGateway};
+use wire::{RoomKey, RoomTokens, ToGateway};
 
 use crate::clock::Clock;
+use crate::convert::count;
+
+/// Tokens and entries after which a frame of them goes out at once. With all the log-probabilities that there can be, that is half of the
+/// longest frame.
+const ENTRIES: usize = 8_192;
 
 struct Peer {
     link: Link<ToGateway>,
-    tokens: Vec<RoomTokens>,
+    tokens: Gathered,
+}
+
+/// Tokens that are not sent yet.
+#[derive(Default)]
+struct Gathered {
+    batch: Vec<RoomTokens>,
+    /// Where in it the last entry of a room is.
+    last: BTreeMap<RoomKey, usize>,
+    /// Entries, and tokens in them.
+    entries: usize,
 }
 
 /// The links of a worker, by gateway incarnation, with the tokens not yet sent.
@@ -37,7 +52,7 @@ impl Outbox {
 
     /// A link that is there already is ended: a gateway has one.
     pub(crate) fn up(&mut self, gateway: NodeId, link: Link<ToGateway>) {
-        let tokens = Vec::new();
+        let tokens = Gathered::default();
         if let Some(older) = self.peers.insert(gateway, Peer { link, tokens }) {
             older.link.close("replaced by a newer link");
         }
@@ -65,7 +80,10 @@ impl Outbox {
     /// Adds tokens to the next frame.
     pub(crate) fn tokens(&mut self, gateway: NodeId, tokens: RoomTokens) {
         if let Some(peer) = self.peers.get_mut(&gateway) {
-            peer.tokens.push(tokens);
+            peer.tokens.add(tokens);
+            if peer.tokens.entries >= ENTRIES {
+                peer.flush(&self.says);
+            }
         }
     }
 
@@ -102,10 +120,42 @@ impl Outbox {
     }
 }
 
+impl Gathered {
+    /// Lengthens the room's entry by what follows it; anything else is an entry of its own.
+    fn add(&mut self, more: RoomTokens) {
+        self.entries += more.tokens.len();
+        let place = self.last.get(&more.key).copied();
+        let last = place.and_then(|place| self.batch.get_mut(place));
+        match last.filter(|last| follows(last, &more)) {
+            Some(last) => {
+                last.tokens.extend(more.tokens);
+                last.finish = more.finish;
+            }
+            None => {
+                self.entries += 1;
+                self.last.insert(more.key, self.batch.len());
+                self.batch.push(more);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Vec<RoomTokens> {
+        self.last.clear();
+        self.entries = 0;
+        std::mem::take(&mut self.batch)
+    }
+}
+
+/// Whether `more` begins where `last` ends.
+fn follows(last: &RoomTokens, more: &RoomTokens) -> bool {
+    let end = last.from.saturating_add(count(last.tokens.len()));
+    last.finish.is_none() && end == more.from
+}
+
 impl Peer {
     fn flush(&mut self, says: &Says) {
-        if !self.tokens.is_empty() {
-            let batch = std::mem::take(&mut self.tokens);
+        if !self.tokens.batch.is_empty() {
+            let batch = self.tokens.take();
             self.send(&ToGateway::Tokens { batch }, says);
         }
     }

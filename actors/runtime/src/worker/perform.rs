@@ -13,18 +13,21 @@ use super::state::State;
 use crate::convert;
 
 impl State {
-    /// Feeds one input and carries out everything that follows from it.
+    /// Feeds one input and carries out everything that follows from it. [`State::settle`] is to follow before the actor rests.
     pub(super) fn feed(&mut self, input: HostInput) {
         let now = self.clock.now();
         self.host.handle_input(now, input);
-        self.settle();
+        self.carry_out();
     }
 
-    /// Carries out commands until there are none, forgets the content that no stay has, and sets the alarm.
-    pub(super) fn settle(&mut self) {
+    /// Carries out commands until there are none, and forgets the content of stays that are gone.
+    pub(super) fn carry_out(&mut self) {
         loop {
             // The steps first: what is told by carrying out a command comes after that which led to it.
             while let Some(step) = self.host.poll_transition() {
+                if step.to.is_none() {
+                    self.gone.push(step.attempt);
+                }
                 self.tell_step(step);
             }
             let Some(command) = self.host.poll_command() else {
@@ -35,15 +38,25 @@ impl State {
                 self.host.handle_input(now, answer);
             }
         }
-        // Not by the transitions: of these some may be lost.
-        if self.contents.len() > self.host.stays().count() {
+        for attempt in self.gone.drain(..) {
+            if self.host.stay(attempt).is_none() {
+                self.contents.forget(attempt);
+            }
+        }
+    }
+
+    /// Tells what is to be told together, and sets the alarm: once after all that came together was carried out.
+    pub(super) fn settle(&mut self) {
+        // Not by the transitions alone: of these some may be lost.
+        if self.contents.len() > self.host.stays_len() {
             self.contents.retain(|attempt| self.host.stay(attempt).is_some());
         }
         debug_assert_eq!(
             self.contents.len(),
-            self.host.stays().count(),
+            self.host.stays_len(),
             "each stay has its content"
         );
+        self.tell_all_sampled();
         self.tell_counters();
         self.outbox.flush();
         self.alarm.set(self.host.poll_timeout());
@@ -241,6 +254,7 @@ impl State {
             ToOwner::Reserved { cached_blocks } => ToGateway::Reserved { key, cached_blocks },
             ToOwner::Refused(why) => {
                 self.tell_stay(attempt, StayWhat::Refused(why));
+                self.gone.push(attempt);
                 ToGateway::Refused {
                     key,
                     why: convert::refusal_to_wire(why),

@@ -1,18 +1,19 @@
 //! Building a worker: engine, transfer, dialer, and the actor's state around them.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use engine::{Backend, EngineConfig, EngineHandle, KvPool};
 use kv::KvTransfer;
-use mesh::{Dialer, LinkEvent, Target, WorkerLinks, WorkerSide};
+use mesh::{Dialer, Target};
 use ractor::{ActorProcessingErr, ActorRef};
 use room::{Host, HostCounters, HostLimits, HostSpec, NodeId};
 use wire::{Hello, Role};
 
-use super::board::StayBoard;
 use super::content::Contents;
+use super::inbox::{Inward, News, inbox};
 use super::outbox::Outbox;
 use super::state::State;
 use super::transfer::LastOf;
@@ -69,38 +70,6 @@ pub struct WorkerSpec {
     pub admin: Option<SocketAddr>,
 }
 
-/// Brings the links' events into the worker's mailbox.
-struct Inward(Mailbox);
-
-/// The worker's mailbox, which knows how full it is.
-#[derive(Clone)]
-struct Mailbox {
-    worker: ActorRef<WorkerMessage>,
-    board: Arc<StayBoard>,
-}
-
-impl WorkerLinks for Inward {
-    fn event(&self, event: LinkEvent<WorkerSide>) {
-        let message = match event {
-            LinkEvent::Up { link, peer } => WorkerMessage::LinkUp {
-                gateway: NodeId(peer.epoch),
-                link,
-            },
-            LinkEvent::Frame { link, frame, unread } => WorkerMessage::Frame { link, frame, unread },
-            LinkEvent::Down { link, why } => WorkerMessage::LinkDown { link, why },
-        };
-        self.0.tell(message);
-    }
-}
-
-impl Mailbox {
-    /// An actor that is gone has taken its links, its engine and its transfer along.
-    fn tell(&self, message: WorkerMessage) {
-        self.board.posted();
-        let _ = self.worker.cast(message);
-    }
-}
-
 /// An engine's limits, raised to what so many slots need.
 fn for_slots(config: EngineConfig, slots: u32) -> EngineConfig {
     EngineConfig {
@@ -120,18 +89,15 @@ pub(super) fn start(
         recorder,
         board,
     } = arguments;
-    let mailbox = Mailbox {
-        worker: myself.clone(),
-        board: Arc::clone(&board),
-    };
+    let (inbox, reader) = inbox(myself.clone(), Arc::clone(&board));
     let model = spec.backend.spec().clone();
     let pool = spec.backend.pool();
     let shape = pool.shape();
-    let worker = mailbox.clone();
-    let kv_events = Arc::new(move |event| worker.tell(WorkerMessage::Kv(event)));
+    let news = Arc::clone(&inbox);
+    let kv_events = Arc::new(move |event| news.push(News::Kv(event)));
     let transfer = (spec.transfer)(Arc::clone(&pool), kv_events)?;
-    let worker = mailbox.clone();
-    let engine_events = Arc::new(move |event| worker.tell(WorkerMessage::Engine(event)));
+    let news = Arc::clone(&inbox);
+    let engine_events = Arc::new(move |event| news.push(News::Engine(event)));
     let engine = for_slots(spec.engine, spec.slots);
     let engine = (spec.start_engine)(spec.backend, engine, engine_events)?;
     let host = Host::new(HostSpec {
@@ -157,7 +123,8 @@ pub(super) fn start(
         numerics: spec.numerics,
         faults: mesh::FAULTS,
     };
-    let links = Arc::new(Inward(mailbox.clone()));
+    let links = Arc::new(Inward(inbox));
+    let worker = myself.clone();
     let dialer = Dialer::start(spec.endpoint, spec.client, spec.gateways, hello, links, spec.mesh);
     Ok(State {
         name: spec.name.into(),
@@ -173,7 +140,13 @@ pub(super) fn start(
         next_read: 1,
         outbox: Outbox::new(recorder.clone(), spec.clock),
         counted: HostCounters::default(),
-        alarm: Alarm::spawn(spec.clock, move || mailbox.tell(WorkerMessage::Deadline)),
+        alarm: Alarm::spawn(spec.clock, move || {
+            // An actor that is gone has no deadlines.
+            let _ = worker.cast(WorkerMessage::Deadline);
+        }),
+        inbox: reader,
+        untold: RefCell::default(),
+        gone: Vec::new(),
         dialer: Some(dialer),
         admin: spec.admin,
         recorder,

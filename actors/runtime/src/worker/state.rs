@@ -1,6 +1,7 @@
 //! A worker's state, and how what happens around it becomes inputs of its host.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +15,9 @@ use wire::{ToWorker, TokenOut, WorkerStats};
 
 use super::board::StayBoard;
 use super::content::Contents;
+use super::inbox::Reader;
 use super::outbox::Outbox;
+use super::telling::Sampled;
 use super::transfer::LastOf;
 use crate::alarm::Alarm;
 use crate::clock::Clock;
@@ -27,6 +30,7 @@ pub(crate) struct State {
     pub(super) clock: Clock,
     pub(super) recorder: Recorder,
     pub(super) board: Arc<StayBoard>,
+    pub(super) inbox: Reader,
     pub(super) host: Host,
     pub(super) contents: Contents,
     /// Ends with its handle, after the step it is in; nobody waits for that.
@@ -37,6 +41,10 @@ pub(crate) struct State {
     pub(super) reads: BTreeMap<ReadId, Attempt>,
     pub(super) next_read: u64,
     pub(super) outbox: Outbox,
+    /// Empty between two messages.
+    pub(super) untold: RefCell<BTreeMap<Attempt, Sampled>>,
+    /// Attempts that nothing is left of here. Empty between two inputs of the host.
+    pub(super) gone: Vec<Attempt>,
     /// What the host has counted, as last told.
     pub(super) counted: HostCounters,
     pub(super) alarm: Alarm,
@@ -159,8 +167,7 @@ impl State {
         }
     }
 
-    /// One step: first who has left without a token, then how far each sequence is, then what was sampled, then who needs room. Told to the
-    /// gateways as one frame each.
+    /// One step: first who has left without a token, then how far each sequence is, then what was sampled, then who needs room.
     fn step(&mut self, report: StepReport) {
         if report.batch > 0 {
             self.tell_node(NodeWhat::Step {
@@ -188,7 +195,7 @@ impl State {
             }
             self.engine_input(key, EngineInput::NeedBlocks { n });
         }
-        self.settle();
+        self.carry_out();
     }
 
     fn engine_failed(&mut self, key: engine::SequenceKey, why: &dyn std::fmt::Display) {
@@ -239,7 +246,7 @@ impl State {
         }
         let count = u32::from(!is_end);
         if !is_end {
-            self.tell_stay(attempt, StayWhat::Sampled { count });
+            self.tell_sampled(attempt, count);
         }
         self.engine_input_of(attempt, EngineInput::Sampled { count, finish });
     }
@@ -288,6 +295,7 @@ impl State {
             self.tell_node(NodeWhat::Draining { name });
             self.feed(HostInput::Drain);
             self.outbox.send_all(&super::leaving());
+            self.settle();
         }
     }
 
@@ -295,6 +303,7 @@ impl State {
     pub(super) fn deadline(&mut self) -> Result<(), String> {
         let now = self.clock.now();
         self.host.handle_timeout(now);
+        self.carry_out();
         self.settle();
         let limits = &self.host.spec().limits;
         let limit = limits.prefill_no_progress.max(limits.stall);

@@ -9,13 +9,44 @@ use room::{Attempt, NodeId, StayTransition, Time};
 use super::content::Content;
 use super::state::State;
 
+/// Tokens that were sampled and not told of yet.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Sampled {
+    count: u32,
+    /// When the last of them was.
+    at: Time,
+}
+
 impl State {
     /// Tells what happens to a stay.
     pub(super) fn tell_stay(&self, attempt: Attempt, what: StayWhat) {
         self.tell_stay_at(self.clock.now(), attempt, what);
     }
 
+    /// Tells that a token was sampled, or some: together with those after it, up to the next else that happens to the stay.
+    pub(super) fn tell_sampled(&self, attempt: Attempt, count: u32) {
+        let mut untold = self.untold.borrow_mut();
+        let sampled = untold.entry(attempt).or_default();
+        sampled.count += count;
+        sampled.at = self.clock.now();
+    }
+
+    /// Tells what is left of that.
+    pub(super) fn tell_all_sampled(&self) {
+        for (attempt, Sampled { count, at }) in self.untold.take() {
+            self.say(at, attempt, StayWhat::Sampled { count });
+        }
+    }
+
     fn tell_stay_at(&self, at: Time, attempt: Attempt, what: StayWhat) {
+        let before = self.untold.borrow_mut().remove(&attempt);
+        if let Some(Sampled { count, at }) = before {
+            self.say(at, attempt, StayWhat::Sampled { count });
+        }
+        self.say(at, attempt, what);
+    }
+
+    fn say(&self, at: Time, attempt: Attempt, what: StayWhat) {
         let event = StayEvent {
             at,
             worker: self.node,

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use cpu::{CpuDevice, CpuOptions};
 use engine::{Backend, Device, PoolShape};
 use mock::{Latency, MockBackend, MockConfig, Verify};
-use model::{Model, PoolOptions};
+use model::{ModelFile, PoolOptions};
 
 use crate::config::{Config, WorkerDevice};
 
@@ -18,7 +18,7 @@ const MOCK_HEAD_DIM: usize = 2;
 ///
 /// # Errors
 /// When the device is not here, the pool does not fit, or the model cannot be loaded.
-pub(super) fn build(config: &Config, model: &Model) -> Result<(Box<dyn Backend>, String)> {
+pub(super) fn build(config: &Config, model: &ModelFile) -> Result<(Box<dyn Backend>, String)> {
     let shape = shape(config, model)?;
     match config.worker.device {
         WorkerDevice::Cpu => {
@@ -43,7 +43,7 @@ pub(super) fn build(config: &Config, model: &Model) -> Result<(Box<dyn Backend>,
     }
 }
 
-fn mock_config(config: &Config, model: &Model, shape: PoolShape) -> MockConfig {
+fn mock_config(config: &Config, model: &ModelFile, shape: PoolShape) -> MockConfig {
     MockConfig {
         name: model.name().to_owned(),
         shape,
@@ -54,7 +54,7 @@ fn mock_config(config: &Config, model: &Model, shape: PoolShape) -> MockConfig {
             prefill_token_micros: config.mock.prompt_token_us,
             decode_micros: config.mock.answer_token_us,
         },
-        verify: Verify::Some(0),
+        verify: Verify::Latest,
         ..MockConfig::default()
     }
 }
@@ -63,7 +63,7 @@ fn mock_config(config: &Config, model: &Model, shape: PoolShape) -> MockConfig {
 ///
 /// # Errors
 /// When that is less than one context.
-pub(super) fn shape(config: &Config, model: &Model) -> Result<PoolShape> {
+pub(super) fn shape(config: &Config, model: &ModelFile) -> Result<PoolShape> {
     let model = model.config();
     let (layers, kv_heads, head_dim) = match config.worker.device {
         WorkerDevice::Cpu => (model.layers, model.kv_heads, model.head_dim),

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use kv::Hub;
-use model::Model;
+use model::ModelFile;
 use room::NodeId;
 use runtime::Node;
 use tracing::{info, warn};
@@ -30,6 +30,7 @@ use gateway::Serving;
 use observing::Observing;
 use worker::{Place, Transport};
 
+use models::open_file;
 pub(crate) use models::{open as open_model, served_name};
 pub(crate) use worker::{check as check_worker, check_settings as check_worker_settings, ucx};
 
@@ -79,7 +80,7 @@ pub(crate) async fn up(
     check_worker_settings(&local)?;
     let opened = open_model(config).await?;
     // A mistake in the configuration is told at once; a pool would try again and again.
-    check_worker(&local, &opened)?;
+    check_worker(&local, opened.file())?;
     let workers: Vec<(String, Role)> = args.workers().into_iter().flat_map(named).collect();
     let gateway = who(GATEWAY, Role::Gateway);
     let nodes = workers.iter().map(|(name, role)| who(name, *role));
@@ -97,7 +98,7 @@ pub(crate) async fn up(
             transport: Transport::Hub(hub.clone()),
             admin: serving.admin(),
         };
-        pool(&mut node, &local, place, &opened, &mut renewals).await?;
+        pool(&mut node, &local, place, opened.file(), &mut renewals).await?;
     }
     let served = served_name(config, &opened);
     {
@@ -151,7 +152,7 @@ async fn pool(
     node: &mut Node,
     config: &Config,
     place: Place,
-    model: &Arc<Model>,
+    model: &Arc<ModelFile>,
     renewals: &mut Renewals,
 ) -> Result<()> {
     let (clock, name) = (node.clock(), place.name.clone());
@@ -199,7 +200,7 @@ pub(crate) async fn worker(
     let name = name(config, role.name());
     // As the pool will again for every worker it builds: what is wrong with it is told at once.
     identity::node(config, &name, role)?;
-    let opened = open_model(config).await?;
+    let opened = open_file(config).await?;
     check_worker(config, &opened)?;
     let transport = match role {
         // It pulls from nobody, and nobody pulls from it.

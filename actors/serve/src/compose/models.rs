@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use model::{FetchOptions, Model, ModelSource};
+use model::{FetchOptions, Model, ModelFile, ModelSource};
 use tracing::instrument;
 
 use crate::config::Config;
@@ -30,6 +30,14 @@ pub(crate) async fn file(config: &Config) -> Result<PathBuf> {
 pub(crate) async fn open(config: &Config) -> Result<Arc<Model>> {
     let path = file(config).await?;
     let opened = tokio::task::spawn_blocking(move || Model::open(&path)).await?;
+    Ok(Arc::new(opened.context("the model cannot be opened")?))
+}
+
+/// The model without its tokenizer: a worker sees no text, and need not have a vocabulary's worth of memory for it.
+#[instrument(name = "open_model", skip_all)]
+pub(crate) async fn open_file(config: &Config) -> Result<Arc<ModelFile>> {
+    let path = file(config).await?;
+    let opened = tokio::task::spawn_blocking(move || ModelFile::open(&path)).await?;
     Ok(Arc::new(opened.context("the model cannot be opened")?))
 }
 

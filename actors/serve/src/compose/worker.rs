@@ -10,7 +10,7 @@ use engine::{EngineConfig, KvPool, PoolShape};
 use kv::{Hub, InProcess, KvTransfer};
 use kv_ucx::{Ucx, UcxConfig, UcxTransfer};
 use mesh::{Credentials, Target};
-use model::Model;
+use model::ModelFile;
 use room::{HostLimits, Span};
 use runtime::{BuildTransfer, BuildWorker, Clock, WorkerSpec};
 use tracing::{info_span, instrument};
@@ -51,7 +51,7 @@ impl Place {
 pub(crate) fn recipe(
     config: &Config,
     place: Place,
-    model: Arc<Model>,
+    model: Arc<ModelFile>,
     clock: Clock,
     renewals: &mut Renewals,
 ) -> Result<BuildWorker> {
@@ -71,7 +71,7 @@ pub(crate) fn recipe(
 fn build(
     config: &Config,
     place: &Place,
-    model: &Model,
+    model: &ModelFile,
     clock: Clock,
     credentials: &Credentials,
 ) -> Result<WorkerSpec> {
@@ -116,7 +116,7 @@ pub(crate) fn check_settings(config: &Config) -> Result<()> {
 }
 
 /// Whether it can with this model, as far as that can be told before its weights are loaded.
-pub(crate) fn check(config: &Config, model: &Model) -> Result<()> {
+pub(crate) fn check(config: &Config, model: &ModelFile) -> Result<()> {
     backend::shape(config, model).map(|_| ())
 }
 

@@ -14,8 +14,8 @@ use futures_util::future::BoxFuture;
 use model::Model;
 use observe::{SpanId, Trace, TraceId};
 use prompts::Prompts;
+use relay::Relay;
 use runtime::{GatewayHandle, Job, Preparation, Refused};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use wire::TraceContext;
@@ -30,10 +30,6 @@ pub(crate) struct Door {
     /// The requests that are under way. Closed when the gateway lets no more in.
     guests: TaskTracker,
 }
-
-/// Events that may wait for a client that reads slowly. What comes meanwhile is merged at the gateway, and counts as unread: so no more than
-/// the one that is being written.
-const EVENTS_WAITING: usize = 1;
 
 /// When to try again after a refusal.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -60,7 +56,7 @@ impl Door {
 
     async fn open(&self, request: GenerateRequest) -> Result<Generation, SubmitError> {
         // Counted before it is looked at: whoever closes the door then waits for it, or it sees that it is closed.
-        let _guest = self.guests.token();
+        let guest = self.guests.token();
         if self.guests.is_closed() {
             return Err(refused(&Refused::ShuttingDown));
         }
@@ -91,19 +87,13 @@ impl Door {
         let answer = self.gateway.submit(job).await.map_err(|why| refused(&why))?;
         let room_ids = answer.rooms().iter().map(ToString::to_string).collect();
         let traceparent = answer.traceparent();
-        let (events, receiver) = mpsc::channel(EVENTS_WAITING);
         // Ends with the answer, when the client leaves, or at the request's deadline.
-        self.guests.spawn(relay::run(
-            answer,
-            Arc::clone(self.model.tokenizer()),
-            request,
-            events,
-        ));
+        let events = Relay::new(answer, self.model.tokenizer(), &request, guest);
         Ok(Generation {
             room_ids,
             traceparent,
             prompt_tokens,
-            events: receiver,
+            events: Box::pin(events),
         })
     }
 }

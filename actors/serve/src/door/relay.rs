@@ -1,76 +1,98 @@
-//! The task that turns a gateway's answer into what the door sends: ends with the answer, with the client, or at the deadline.
+//! Turns a gateway's answer into what the door sends, where it is sent: in the task of the client's connection. Ends with the answer, or when
+//! the door drops it.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use api::{Event, FinishReason, GenerateRequest};
+use futures_util::Stream;
 use model::Tokenizer;
 use room::{Finish, Outcome};
 use runtime::{Answer, AnswerEvent};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::outcome;
 use crate::text::TextStream;
 
-/// After a request's deadline: for the outcome that says so.
-const OUTCOME_GRACE: Duration = Duration::from_secs(1);
+/// An answer as the door's events. Dropping it drops the answer, which aborts what has not ended.
+///
+/// A client that reads slowly pauses its own answer: nothing is asked for here before the last event was taken, and so counts as unread. It
+/// may do so until the request's deadline, unless the door finds that it takes nothing at all.
+pub(super) struct Relay {
+    answer: Answer,
+    texts: Vec<TextStream>,
+    /// What the last event of the answer has come to.
+    relayed: VecDeque<Event>,
+    timeout: Duration,
+    _guest: TaskTrackerToken,
+}
 
-/// Relays until every answer has ended. Returning drops the answer, which aborts what has not ended.
-pub(super) async fn run(
-    mut answer: Answer,
-    tokenizer: Arc<Tokenizer>,
-    request: GenerateRequest,
-    events: mpsc::Sender<Event>,
-) {
-    let began = Instant::now();
-    // A client that reads slowly pauses its own answer: nothing is asked for here before the last event was taken, and so counts as
-    // unread. It may do so until the request's deadline, unless the door finds that it takes nothing at all.
-    let patience = began + request.timeout + OUTCOME_GRACE;
-    let mut texts: Vec<TextStream> = (0..request.n)
-        .map(|_| TextStream::new(&tokenizer, &request.stop))
-        .collect();
-    loop {
-        let event = tokio::select! {
-            biased;
-            () = events.closed() => return,
-            // Bounded by the request's deadline: see `Answer::next`.
-            event = answer.next() => event,
+impl Relay {
+    /// `guest`: as long as somebody may read the answer.
+    pub(super) fn new(
+        answer: Answer,
+        tokenizer: &Arc<Tokenizer>,
+        request: &GenerateRequest,
+        guest: TaskTrackerToken,
+    ) -> Self {
+        let texts = (0..request.n).map(|_| TextStream::new(tokenizer, &request.stop));
+        Self {
+            answer,
+            texts: texts.collect(),
+            relayed: VecDeque::new(),
+            timeout: request.timeout,
+            _guest: guest,
+        }
+    }
+
+    /// What there is to say of an event; nothing of one that comes after a stop string.
+    fn relay(&mut self, event: AnswerEvent) {
+        let (AnswerEvent::Tokens { index, .. } | AnswerEvent::Ended { index, .. }) = event;
+        let Some(text) = self.texts.get_mut(index).filter(|text| !text.stopped()) else {
+            return;
         };
-        let Some(event) = event else { return };
-        let relayed = match event {
-            AnswerEvent::Tokens { index, tokens } => {
-                let Some(text) = texts.get_mut(index).filter(|text| !text.stopped()) else {
-                    continue;
-                };
+        match event {
+            AnswerEvent::Tokens { tokens, .. } => {
                 let piece = text.push(&tokens);
-                let mut relayed = vec![Event::Text {
+                self.relayed.push_back(Event::Text {
                     index: number(index),
                     text: piece.text,
                     logprobs: piece.logprobs,
-                }];
+                });
                 if piece.stopped {
-                    answer.stop_string_found(index);
-                    relayed.push(done(
-                        index,
-                        FinishReason::Stop,
-                        text,
-                        cached_tokens(&answer, index),
-                    ));
+                    self.answer.stop_string_found(index);
+                    let cached = cached_tokens(&self.answer, index);
+                    self.relayed
+                        .push_back(done(index, FinishReason::Stop, text, cached));
                 }
-                relayed
             }
-            AnswerEvent::Ended { index, outcome } => {
-                let Some(text) = texts.get_mut(index).filter(|text| !text.stopped()) else {
-                    continue;
-                };
-                ended(&answer, index, outcome, text, &request)
+            AnswerEvent::Ended { outcome, .. } => {
+                let ended = ended(&self.answer, index, outcome, text, self.timeout);
+                self.relayed.extend(ended);
             }
-        };
-        for event in relayed {
-            match timeout_at(patience, events.send(event)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return,
+        }
+    }
+}
+
+impl Stream for Relay {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        loop {
+            if let Some(event) = self.relayed.pop_front() {
+                return Poll::Ready(Some(event));
+            }
+            // Bounded by the request's deadline: see `Answer::next`.
+            let Some(event) = ready!(self.answer.poll_next(cx)) else {
+                return Poll::Ready(None);
+            };
+            // The connection's other requests have no part in it: to the door, this one's answer ends too early.
+            if catch_unwind(AssertUnwindSafe(|| self.relay(event))).is_err() {
+                return Poll::Ready(None);
             }
         }
     }
@@ -90,9 +112,9 @@ fn ended(
     index: usize,
     outcome: Outcome,
     text: &mut TextStream,
-    request: &GenerateRequest,
+    timeout: Duration,
 ) -> Vec<Event> {
-    if let Some(failure) = outcome::failure(outcome, answer.ended_in(index), request.timeout) {
+    if let Some(failure) = outcome::failure(outcome, answer.ended_in(index), timeout) {
         return vec![Event::Failed {
             index: number(index),
             failure,

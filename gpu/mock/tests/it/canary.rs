@@ -191,3 +191,38 @@ fn a_sample_of_positions_finds_a_whole_foreign_block_soon() {
     assert_eq!(first.block, block);
     assert!(first.step < 20, "{first:?}");
 }
+
+/// With the latest position alone looked at, a byte of it is found; and a foreign block that is whole shows in the answer.
+#[test]
+fn foreign_kv_that_is_not_looked_for_is_no_secret() {
+    let cheap = MockConfig {
+        verify: Verify::Latest,
+        ..mock()
+    };
+    let mut drive = decoding(cheap.clone());
+    // Three steps: the prompt, and two tokens at 10 and 11.
+    let block = drive.blocks[&SequenceKey(1)][2];
+    let offset = 4 * 3 * drive.pool.shape().head_dim + 9;
+    drive.pool.write_from(block, offset, &[0xee]).unwrap();
+    drive.run();
+    check_found(&drive, 11, block);
+
+    let mut sound = decoding(cheap.clone());
+    sound.run();
+    let mut drive = decoding(cheap);
+    let other = drive.fresh(1)[0];
+    let mut donor = spec(2, &prompt(2, 4), 1);
+    donor.blocks = vec![other];
+    drive.start(donor);
+    drive.step();
+    // The latest position is 12 now.
+    let block = drive.blocks[&SequenceKey(1)][3];
+    let mut bytes = vec![0; drive.pool.shape().block_bytes()];
+    drive.pool.read_into(other, 0, &mut bytes).unwrap();
+    drive.pool.write_from(block, 0, &bytes).unwrap();
+    drive.run();
+    let (given, right) = (drive.answer(1), sound.answer(1));
+    assert_eq!(given.len(), right.len());
+    assert_eq!(drive.canary.found(), 0);
+    assert_ne!(given, right);
+}

@@ -2,7 +2,7 @@
 
 use crate::drive::{Drive, alone, prompt, small, spec};
 use engine::{EngineConfig, SequenceSpec, Token};
-use mock::{Answer, END_TOKEN, MockConfig, undisturbed};
+use mock::{Answer, END_TOKEN, MockConfig, Verify, undisturbed};
 
 const SEQUENCES: u32 = 7;
 
@@ -93,5 +93,35 @@ fn an_undisturbed_answer_can_be_told() {
         check(Answer::After(9), temperature, false, 20, 9);
         check(Answer::After(9), temperature, false, 4, 4);
         check(Answer::After(9), temperature, true, 20, 20);
+    }
+}
+
+/// A mock that looks at nothing but the latest position gives the same answers, as long as its KV is its own.
+#[test]
+fn an_answer_that_follows_from_the_kv_is_that_which_follows_from_the_tokens() {
+    let expected = expected();
+    for chunk_tokens in [1, 7, 72] {
+        let cheap = MockConfig {
+            verify: Verify::Latest,
+            ..small(2000, 16)
+        };
+        let config = EngineConfig {
+            chunk_tokens,
+            ..EngineConfig::default()
+        };
+        let mut drive = Drive::new(cheap, config);
+        for key in 0..SEQUENCES {
+            drive.start(sequence(key));
+            drive.step();
+        }
+        drive.run();
+        assert_eq!(drive.canary.found(), 0, "{:?}", drive.canary.foreign());
+        for (key, expected) in (0..).zip(&expected) {
+            assert_eq!(
+                &drive.answer(key),
+                expected,
+                "sequence {key}, chunks of {chunk_tokens}"
+            );
+        }
     }
 }

@@ -5,14 +5,14 @@ use engine::{Attention, Device, ModelSpec, PoolShape, layout_hash};
 use super::{Layer, Linear, Llama, LoadError, PoolOptions, Scratch, Shape, Weights};
 use crate::config::Config;
 use crate::gguf::Gguf;
-use crate::model::Model;
+use crate::model::ModelFile;
 use crate::sampler::Sampler;
 use crate::weights::Loader;
 
 impl<D: Device> Llama<D> {
     /// Loads every tensor of the model and allocates the pool.
     pub(crate) fn load(
-        model: &Model,
+        model: &ModelFile,
         file: &Gguf,
         mut device: D,
         pool: PoolOptions,
@@ -32,7 +32,7 @@ impl<D: Device> Llama<D> {
             head_dim: config.head_dim,
         };
         let pool = device.allocate_pool(shape)?;
-        let end_tokens = model.tokenizer().end_tokens().to_vec();
+        let end_tokens = model.end_tokens().to_vec();
         let spec = ModelSpec {
             name: model.name().to_owned(),
             vocabulary: u32::try_from(config.vocabulary).unwrap_or(u32::MAX),

@@ -22,6 +22,9 @@ const ENDS: [&str; 7] = [
     "</s>",
 ];
 
+/// Names the end token.
+const EOS: &str = "tokenizer.ggml.eos_token_id";
+
 impl From<GgufError> for TokenizerError {
     fn from(e: GgufError) -> Self {
         Self::Vocabulary(e.to_string())
@@ -62,33 +65,48 @@ impl Tokenizer {
             .map(|(text, _)| text)
             .collect();
         let specials = Specials::new(spelled(&[Kind::Control, Kind::UserDefined]), &controls)?;
-        let id = |key: &str| {
-            file.unsigned(key)
-                .ok()
-                .and_then(|n| u32::try_from(n).ok())
-                .filter(|&n| (n as usize) < texts.len())
-        };
-        let eos = id("tokenizer.ggml.eos_token_id");
-        let ends = spelled(&[Kind::Control, Kind::Unused]).into_iter();
-        let ends = ends
-            .filter(|(text, _)| ENDS.contains(text))
-            .map(|(_, token)| token);
-        let named = eos.into_iter().chain(id("tokenizer.ggml.eot_token_id"));
-        let end_tokens: BTreeSet<Token> = named.chain(ends).collect();
+        let id = |key| id(file, key, texts.len());
         Ok(Self {
             plain,
             specials,
             bytes: bytes.collect::<Result<_, _>>()?,
             bos: id("tokenizer.ggml.bos_token_id"),
-            eos,
+            eos: id(EOS),
             add_bos: file
                 .value("tokenizer.ggml.add_bos_token")
                 .and_then(Value::as_bool)
                 .unwrap_or(false),
-            end_tokens: end_tokens.into_iter().collect(),
+            end_tokens: ends(file, &texts, &kinds),
             kinds,
         })
     }
+
+    /// What [`end_tokens`](Self::end_tokens) will be, without building the tokenizer.
+    ///
+    /// # Errors
+    /// When the vocabulary is missing or inconsistent.
+    pub(crate) fn end_tokens_of(file: &Gguf) -> Result<Vec<Token>, TokenizerError> {
+        let texts = texts(file, "tokenizer.ggml.tokens")?;
+        let kinds = kinds(file, texts.len())?;
+        Ok(ends(file, &texts, &kinds))
+    }
+}
+
+/// The tokens that end an answer, ascending: those that the file names, and those that are spelled like one.
+fn ends(file: &Gguf, texts: &[&str], kinds: &[Kind]) -> Vec<Token> {
+    let named = [EOS, "tokenizer.ggml.eot_token_id"].into_iter();
+    let named = named.filter_map(|key| id(file, key, texts.len()));
+    let all = texts.iter().zip(kinds).zip(0..);
+    let spelled =
+        all.filter(|((text, kind), _)| matches!(kind, Kind::Control | Kind::Unused) && ENDS.contains(*text));
+    let ends: BTreeSet<Token> = named.chain(spelled.map(|(_, token)| token)).collect();
+    ends.into_iter().collect()
+}
+
+/// A token that the file names, if its vocabulary has it.
+fn id(file: &Gguf, key: &str, vocabulary: usize) -> Option<Token> {
+    let id = file.unsigned(key).ok()?;
+    u32::try_from(id).ok().filter(|&id| (id as usize) < vocabulary)
 }
 
 fn texts<'a>(file: &'a Gguf, key: &str) -> Result<Vec<&'a str>, TokenizerError> {

@@ -1,10 +1,11 @@
 //! The events of one request, whatever the number of its prompts: merged, checked, and ended exactly once.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::shape::Usage;
 use crate::submit::{Event, Failure, FailureKind, FinishReason, Generation, TokenLogprob};
@@ -31,6 +32,7 @@ pub(crate) struct Feed {
     /// Which part to ask first, so that a busy one starves no other.
     turn: usize,
     deadline: Instant,
+    patience: Patience,
     usage: Usage,
     request_id: String,
     ended: bool,
@@ -71,6 +73,7 @@ impl Feed {
             parts,
             turn: 0,
             deadline,
+            patience: Patience::default(),
             usage,
             request_id,
             ended: false,
@@ -100,17 +103,37 @@ impl Feed {
 
     /// Waits for the next step; `None` if there was none by `quiet_at`. Always resolves by the deadline.
     pub(crate) async fn next(&mut self, quiet_at: Option<Instant>) -> Option<Step> {
-        let deadline = self.deadline;
+        let until = quiet_at.map_or(self.deadline, |at| at.min(self.deadline));
+        poll_fn(|cx| {
+            if let Some(step) = self.now(cx) {
+                return Poll::Ready(Some(step));
+            }
+            if self.patience.poll(cx, until).is_pending() {
+                return Poll::Pending;
+            }
+            Poll::Ready((until >= self.deadline).then(|| self.expired()))
+        })
+        .await
+    }
+
+    /// The next step if there is one; whoever has to wait is woken for it.
+    pub(crate) async fn next_now(&mut self) -> Option<Step> {
+        poll_fn(|cx| Poll::Ready(self.now(cx))).await
+    }
+
+    fn now(&mut self, cx: &mut Context<'_>) -> Option<Step> {
         // What is ready is not looked at any more: a client that reads slowly, or a service that never stops, ends here too.
-        if Instant::now() >= deadline {
-            return Some(self.fail(FailureKind::Expired, "the request's deadline passed"));
+        if Instant::now() >= self.deadline {
+            return Some(self.expired());
         }
-        let until = quiet_at.map_or(deadline, |at| at.min(deadline));
-        match timeout_at(until, poll_fn(|cx| self.poll_step(cx))).await {
-            Ok(step) => Some(step),
-            Err(_) if until < deadline => None,
-            Err(_) => Some(self.fail(FailureKind::Expired, "the request's deadline passed")),
+        match self.poll_step(cx) {
+            Poll::Ready(step) => Some(step),
+            Poll::Pending => None,
         }
+    }
+
+    fn expired(&mut self) -> Step {
+        self.fail(FailureKind::Expired, "the request's deadline passed")
     }
 
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
@@ -124,7 +147,7 @@ impl Feed {
             if self.parts[at].is_done() {
                 continue;
             }
-            while let Poll::Ready(event) = self.parts[at].generation.events.poll_recv(cx) {
+            while let Poll::Ready(event) = self.parts[at].generation.events.as_mut().poll_next(cx) {
                 self.turn = at + 1;
                 let Some(event) = event else {
                     let lost = "the server lost this request before it was complete";
@@ -196,6 +219,29 @@ impl Feed {
     pub(crate) fn end(&mut self) {
         self.parts.clear();
         self.ended = true;
+    }
+}
+
+/// A wait for a time that moves on with every step: its timer is set once, and again only when it has rung too early.
+#[derive(Default)]
+struct Patience(Option<Pin<Box<Sleep>>>);
+
+impl Patience {
+    /// Ready from `until` on.
+    fn poll(&mut self, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if sleep.deadline() > until {
+            sleep.as_mut().reset(until);
+        }
+        loop {
+            if sleep.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            if sleep.deadline() >= until {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(until);
+        }
     }
 }
 

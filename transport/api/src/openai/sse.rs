@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::{FutureExt, stream};
+use futures_util::stream;
 use http::{HeaderName, HeaderValue, header};
 use tokio::time::Instant;
 
@@ -18,8 +18,12 @@ use super::shape::Shape;
 /// Steps that are ready together are sent together, up to about this many bytes.
 const BATCH_BYTES: usize = 16 << 10;
 
+/// What an event is between.
+const DATA: &[u8] = b"data: ";
+const END: &[u8] = b"\n\n";
+
 /// Ends a complete answer, and no other.
-const DONE: &str = "data: [DONE]\n\n";
+const DONE: &[u8] = b"data: [DONE]\n\n";
 
 struct Events<S> {
     feed: Feed,
@@ -68,7 +72,7 @@ impl<S: Shape> Events<S> {
         if self.ended {
             return None;
         }
-        let mut out = String::new();
+        let mut out = Vec::new();
         let quiet_at = Instant::now() + self.keep_alive;
         // A step may say nothing yet: half a character, or text that may become a stop string.
         while out.is_empty() {
@@ -82,7 +86,7 @@ impl<S: Shape> Events<S> {
             self.write(step, &mut out);
         }
         while !self.ended && out.len() < BATCH_BYTES {
-            match self.feed.next(Some(Instant::now())).now_or_never().flatten() {
+            match self.feed.next_now().await {
                 Some(step) => self.write(step, &mut out),
                 None => break,
             }
@@ -90,7 +94,7 @@ impl<S: Shape> Events<S> {
         Some(Bytes::from(out))
     }
 
-    fn write(&mut self, step: Step, out: &mut String) {
+    fn write(&mut self, step: Step, out: &mut Vec<u8>) {
         match step {
             Step::Text {
                 index,
@@ -98,8 +102,12 @@ impl<S: Shape> Events<S> {
                 logprobs,
             } => {
                 self.open(index, out);
-                if let Some(piece) = self.answer.text(index, text, &logprobs) {
-                    event(out, &self.answer.piece_json(piece));
+                let before = out.len();
+                out.extend_from_slice(DATA);
+                if self.answer.write_text(index, text, &logprobs, out) {
+                    out.extend_from_slice(END);
+                } else {
+                    out.truncate(before);
                 }
             }
             Step::Done { index, finish } => {
@@ -115,20 +123,20 @@ impl<S: Shape> Events<S> {
                 if let Some(usage) = self.answer.usage_json(self.feed.usage()) {
                     event(out, &usage);
                 }
-                out.push_str(DONE);
+                out.extend_from_slice(DONE);
             }
         }
     }
 
-    fn open(&mut self, index: u32, out: &mut String) {
+    fn open(&mut self, index: u32, out: &mut Vec<u8>) {
         for piece in self.answer.opening(index) {
             event(out, &self.answer.piece_json(piece));
         }
     }
 }
 
-fn event(out: &mut String, json: &str) {
-    out.push_str("data: ");
-    out.push_str(json);
-    out.push_str("\n\n");
+fn event(out: &mut Vec<u8>, json: &str) {
+    out.extend_from_slice(DATA);
+    out.extend_from_slice(json.as_bytes());
+    out.extend_from_slice(END);
 }

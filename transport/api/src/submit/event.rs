@@ -1,12 +1,17 @@
 //! What a running generation tells the door.
 
-use tokio::sync::mpsc;
+use std::fmt;
+use std::pin::Pin;
+
+use futures_util::Stream;
+
+/// The events of a request. They are asked for where they are written: by the task of the client's connection.
+pub type Events = Pin<Box<dyn Stream<Item = Event> + Send>>;
 
 /// A request under way: its rooms and the stream of their events.
 ///
 /// **Dropping this is the abort.** The door drops it as soon as the client has left (connection closed, stream
-/// reset) and as soon as the first [`Event::Failed`] has been read: the sender sees its channel closed.
-#[derive(Debug)]
+/// reset) and as soon as the first [`Event::Failed`] has been read.
 pub struct Generation {
     /// The rooms, one a continuation, in the order of their indices. Sent in the `x-innkeeper-room` header.
     pub room_ids: Vec<String>,
@@ -14,10 +19,22 @@ pub struct Generation {
     pub traceparent: Option<String>,
     /// The length of the prompt, counted once whatever `n` is.
     pub prompt_tokens: u32,
-    /// The events of all continuations. For each index: any number of `Text`, then one `Done` or `Failed`. Bounded:
-    /// when the client reads slowly it fills, and its room is to pause. Closed before every index has ended, it
-    /// counts as an internal failure.
-    pub events: mpsc::Receiver<Event>,
+    /// The events of all continuations. For each index: any number of `Text`, then one `Done` or `Failed`. Asked for
+    /// more only when the client has taken what came before: when it reads slowly, its room is to pause. Must not
+    /// block, nor be ready for ever with nothing new. An end before every index has ended counts as an internal
+    /// failure.
+    pub events: Events,
+}
+
+impl fmt::Debug for Generation {
+    /// Without the events, which only come.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generation")
+            .field("room_ids", &self.room_ids)
+            .field("traceparent", &self.traceparent)
+            .field("prompt_tokens", &self.prompt_tokens)
+            .finish_non_exhaustive()
+    }
 }
 
 /// One thing that happened to one continuation.

@@ -9,7 +9,7 @@ mod request;
 use futures_util::future::BoxFuture;
 
 pub use error::SubmitError;
-pub use event::{Event, Failure, FailureKind, FinishReason, Generation, TokenLogprob, TopLogprob};
+pub use event::{Event, Events, Failure, FailureKind, FinishReason, Generation, TokenLogprob, TopLogprob};
 pub use request::{GenerateRequest, Message, Prompt, Role, Sampling};
 
 /// The service behind the door.

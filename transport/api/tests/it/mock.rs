@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::{
-    Event, Failure, FailureKind, FinishReason, GenerateRequest, Generation, ModelCard, Readiness, Submit,
-    SubmitError, TokenLogprob, TopLogprob,
+    Event, Events, Failure, FailureKind, FinishReason, GenerateRequest, Generation, ModelCard, Readiness,
+    Submit, SubmitError, TokenLogprob, TopLogprob,
 };
 use futures_util::future::BoxFuture;
+use futures_util::stream::poll_fn;
 use tokio::sync::{mpsc, watch};
 
 /// A test that waits longer than this hangs.
@@ -129,7 +130,7 @@ impl Submit for MockSubmit {
                 room_ids: rooms,
                 traceparent,
                 prompt_tokens: 7,
-                events: receiver,
+                events: stream(receiver),
             })
         })
     }
@@ -140,8 +141,13 @@ fn generation(room_ids: Vec<String>, events: mpsc::Receiver<Event>) -> Generatio
         room_ids,
         traceparent: None,
         prompt_tokens: 7,
-        events,
+        events: stream(events),
     }
+}
+
+/// What comes through a channel.
+fn stream(mut events: mpsc::Receiver<Event>) -> Events {
+    Box::pin(poll_fn(move |cx| events.poll_recv(cx)))
 }
 
 pub fn text(index: u32, text: &str) -> Event {

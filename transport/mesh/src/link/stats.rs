@@ -40,8 +40,8 @@ impl Counters {
         self.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn sent(&self, bytes: usize) {
-        self.frames_out.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn sent(&self, frames: usize, bytes: usize) {
+        self.frames_out.fetch_add(frames as u64, Ordering::Relaxed);
         self.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 

@@ -8,7 +8,7 @@ use api::{
     SubmitError, TokenLogprob, TopLogprob,
 };
 use futures_util::future::BoxFuture;
-use tokio::sync::mpsc;
+use futures_util::stream;
 
 /// What the service does with every request.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -72,15 +72,11 @@ impl Submit for Scripted {
             if let Some(error) = refused {
                 return Err(error);
             }
-            let (sender, receiver) = mpsc::channel(events.len().max(1));
-            for event in events {
-                sender.try_send(event).unwrap();
-            }
             Ok(Generation {
                 room_ids,
                 traceparent: None,
                 prompt_tokens: 7,
-                events: receiver,
+                events: Box::pin(stream::iter(events)),
             })
         })
     }
