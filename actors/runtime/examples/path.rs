@@ -183,7 +183,7 @@ async fn main() -> Result<(), Failed> {
             mesh: links(),
             limits: Limits::default(),
             desk: DeskLimits::default(),
-            max_requests: load.at_a_time + 1,
+            max_requests: load.requests,
             actor_grace: Span::from_millis(60_000),
         })
         .await?;

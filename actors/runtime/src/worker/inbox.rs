@@ -121,3 +121,87 @@ impl WorkerLinks for Inward {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use engine::{EngineEvent, SequenceKey};
+    use ractor::{Actor, ActorProcessingErr, ActorRef};
+    use tokio::time::{sleep, timeout};
+
+    use super::{News, inbox};
+    use crate::worker::WorkerMessage;
+
+    /// Counts what it is told.
+    struct Woken(Arc<AtomicUsize>);
+
+    impl Actor for Woken {
+        type Msg = WorkerMessage;
+        type State = ();
+        type Arguments = ();
+
+        async fn pre_start(&self, _: ActorRef<WorkerMessage>, (): ()) -> Result<(), ActorProcessingErr> {
+            Ok(())
+        }
+
+        async fn handle(
+            &self,
+            _: ActorRef<WorkerMessage>,
+            _: WorkerMessage,
+            (): &mut (),
+        ) -> Result<(), ActorProcessingErr> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+
+    fn stopped(key: u64) -> News {
+        News::Engine(EngineEvent::Stopped {
+            key: SequenceKey(key),
+        })
+    }
+
+    fn key(news: &News) -> u64 {
+        match news {
+            News::Engine(EngineEvent::Stopped { key }) => key.0,
+            _ => panic!("other news"),
+        }
+    }
+
+    #[tokio::test]
+    async fn whatever_comes_together_wakes_once_and_keeps_its_order() {
+        let wakes = Arc::new(AtomicUsize::new(0));
+        let (worker, ended) = Actor::spawn(None, Woken(Arc::clone(&wakes)), ()).await.unwrap();
+        let woken = async |times: usize| {
+            let so_often = async {
+                while wakes.load(Ordering::SeqCst) < times {
+                    sleep(Duration::from_millis(1)).await;
+                }
+            };
+            timeout(Duration::from_secs(30), so_often).await.unwrap();
+        };
+        let board = Arc::<crate::worker::StayBoard>::default();
+        let (inbox, mut reader) = inbox(worker.clone(), Arc::clone(&board));
+        (1..=3).for_each(|key| inbox.push(stopped(key)));
+        woken(1).await;
+        let news = reader.take();
+        assert_eq!(news.iter().map(key).collect::<Vec<_>>(), [1, 2, 3]);
+        reader.recycle(news);
+        inbox.push(stopped(4));
+        woken(2).await;
+        assert_eq!(reader.take().iter().map(key).collect::<Vec<_>>(), [4]);
+        assert!(reader.take().is_empty());
+        assert_eq!(board.mailbox(), 4, "nobody has said that it took any");
+        inbox.push(stopped(5));
+        drop(reader);
+        inbox.push(stopped(6));
+        assert_eq!(board.mailbox(), 5, "nobody is left to take it");
+        woken(3).await;
+        worker.stop(None);
+        ended.await.unwrap();
+        assert_eq!(wakes.load(Ordering::SeqCst), 3);
+    }
+}
