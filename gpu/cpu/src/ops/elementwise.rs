@@ -198,7 +198,7 @@ mod tests {
             columns: 64,
             bytes: &blocks,
         };
-        let weight = Weight::new(&view).unwrap();
+        let weight = Weight::new(&view, crate::device::Activations::F32).unwrap();
         let number = |token: usize, i: usize| {
             let q = blocks[token * 40 + i / 32 * 20 + 4 + i % 16];
             let q = if i % 32 < 16 { q % 16 } else { q / 16 };
