@@ -7,6 +7,7 @@ use std::thread::available_parallelism;
 use engine::{Attention, BackendError, Device, Gate, KvPool, PoolShape, Rope, Span, TensorView, Token};
 
 use crate::matrix::Matrix;
+use crate::memory::Arena;
 use crate::ops::{self, Exec, RopeTables};
 use crate::simd::Level;
 use crate::team::Team;
@@ -41,6 +42,8 @@ pub struct CpuDevice {
     tables: RopeTables,
     scratch: ops::Scratch,
     activations: Activations,
+    /// Of the weights.
+    arena: Arena,
 }
 
 impl CpuDevice {
@@ -67,6 +70,7 @@ impl CpuDevice {
             tables: RopeTables::default(),
             scratch: ops::Scratch::default(),
             activations: options.activations,
+            arena: Arena::default(),
         })
     }
 
@@ -94,7 +98,7 @@ impl Device for CpuDevice {
     }
 
     fn load(&mut self, tensor: TensorView<'_>) -> Result<Weight, BackendError> {
-        Weight::new(&tensor, self.activations)
+        Weight::new(&tensor, self.activations, &mut self.arena)
     }
 
     fn embed(&mut self, table: &Weight, tokens: &[Token], scale: f32, out: &mut Matrix) {

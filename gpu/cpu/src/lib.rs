@@ -6,7 +6,7 @@
 //! the same bit for bit among devices of the same `numerics`.
 //!
 //! `unsafe` stands in the modules that need it alone: `simd` (instructions), `team` (a closure lent to threads), `split` (one
-//! output written by several threads), and the operations that touch the pool or share an output.
+//! output written by several threads), `memory` (huge pages for weights), and the operations that touch the pool or share an output.
 
 mod device;
 mod formats;

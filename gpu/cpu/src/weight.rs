@@ -7,6 +7,7 @@ use engine::{BackendError, DType, TensorView};
 use crate::device::Activations;
 use crate::formats::{Expand, expand};
 use crate::matrix::Aligned;
+use crate::memory::Arena;
 use crate::quant::Tiles;
 use crate::simd::{LANES, Level, Simd};
 
@@ -33,7 +34,11 @@ enum Store {
 impl Weight {
     /// Takes a copy of a tensor. Matrices of `F32` and all vectors become numbers. Other matrices stay as they are, or are repacked
     /// where activations are rounded and their format is one of integers.
-    pub(crate) fn new(tensor: &TensorView<'_>, activations: Activations) -> Result<Self, BackendError> {
+    pub(crate) fn new(
+        tensor: &TensorView<'_>,
+        activations: Activations,
+        arena: &mut Arena,
+    ) -> Result<Self, BackendError> {
         let &TensorView {
             name,
             dtype,
@@ -68,7 +73,7 @@ impl Weight {
             Store::Dense(numbers)
         } else {
             let tiles = match activations {
-                Activations::Int8 => Tiles::new(tensor),
+                Activations::Int8 => Tiles::new(tensor, arena)?,
                 Activations::F32 => None,
             };
             tiles.map_or_else(
@@ -177,7 +182,10 @@ mod tests {
             columns,
             bytes: &bytes,
         };
-        match (Weight::new(&tensor, Activations::Int8), expected) {
+        match (
+            Weight::new(&tensor, Activations::Int8, &mut Arena::default()),
+            expected,
+        ) {
             (Ok(_), Ok(())) => {}
             (Err(e), Err(part)) => assert!(e.0.contains(part), "{e}"),
             (result, expected) => panic!("{expected:?}, got {:?}", result.map(|_| ())),
@@ -205,7 +213,7 @@ mod tests {
             columns: 5,
             bytes: &bytes,
         };
-        let weight = Weight::new(&tensor, Activations::F32).unwrap();
+        let weight = Weight::new(&tensor, Activations::F32, &mut Arena::default()).unwrap();
         let rows = weight.expand(Portable, 0..2, &mut []).to_vec();
         assert_eq!(rows[..5], [0.0, 1.0, 2.0, 3.0, 4.0]);
         assert_eq!(rows[16..21], [5.0, 6.0, 7.0, 8.0, 9.0]);

@@ -4,6 +4,7 @@ use engine::{DType, TensorView};
 
 use super::*;
 use crate::device::Activations;
+use crate::memory::Arena;
 use crate::simd::Portable;
 use crate::testing::{bytes, check_levels, close, matrix, numbers, same_bits};
 
@@ -35,7 +36,7 @@ fn weight(dtype: DType, rows: usize, columns: usize) -> (Weight, Vec<f32>) {
         columns,
         bytes: &data,
     };
-    let weight = Weight::new(&tensor, Activations::F32).unwrap();
+    let weight = Weight::new(&tensor, Activations::F32, &mut Arena::default()).unwrap();
     let mut dense = vec![0.0; rows * columns];
     for (row, to) in dense.chunks_exact_mut(columns).enumerate() {
         weight.expand_row(Portable, row, to);

@@ -4,6 +4,7 @@ use engine::{DType, TensorView};
 
 use super::*;
 use crate::matrix::Matrix;
+use crate::memory::Arena;
 use crate::ops::Exec;
 use crate::simd::{Kernel, Level, Simd};
 use crate::testing::{bytes, check_levels, close, expanded, matrix, numbers, same_bits};
@@ -44,15 +45,15 @@ struct Weight {
 fn weight(dtype: DType, rows: usize, columns: usize) -> Weight {
     let bytes = &blocks(dtype, rows, columns)[..];
     let name = "w";
-    let tiles = Tiles::new(&TensorView {
+    let view = TensorView {
         name,
         dtype,
         rows,
         columns,
         bytes,
-    });
+    };
     Weight {
-        tiles: tiles.unwrap(),
+        tiles: Tiles::new(&view, &mut Arena::default()).unwrap().unwrap(),
         numbers: expanded(dtype, bytes, rows * columns),
     }
 }
@@ -199,6 +200,6 @@ fn floating_point_has_no_tiles() {
             columns: 0,
             bytes: &[],
         };
-        assert!(Tiles::new(&view).is_none());
+        assert!(Tiles::new(&view, &mut Arena::default()).unwrap().is_none());
     }
 }

@@ -1,10 +1,10 @@
 //! Weights in tiles.
 
-use engine::{DType, TensorView};
+use engine::{BackendError, DType, TensorView};
 
 use super::BLOCK;
 use super::form::{Form, OUTPUTS, with_form};
-use crate::memory::Memory;
+use crate::memory::{Arena, Memory};
 use crate::simd::{LANES, Simd};
 
 /// A weight matrix in tiles of 16 outputs by 32 columns, tile after tile along the columns. Outputs that are missing in the last
@@ -26,11 +26,14 @@ pub(super) struct Tile<'a> {
 
 impl Tiles {
     /// Repacks a tensor of whole blocks; `None` if its format is floating point.
-    pub(crate) fn new(tensor: &TensorView<'_>) -> Option<Self> {
-        with_form!(tensor.dtype, F => Some(Self::pack::<F>(tensor)), none => None)
+    ///
+    /// # Errors
+    /// When there is not that much memory.
+    pub(crate) fn new(tensor: &TensorView<'_>, arena: &mut Arena) -> Result<Option<Self>, BackendError> {
+        with_form!(tensor.dtype, F => Self::pack::<F>(tensor, arena).map(Some), none => Ok(None))
     }
 
-    fn pack<F: Form>(tensor: &TensorView<'_>) -> Self {
+    fn pack<F: Form>(tensor: &TensorView<'_>, arena: &mut Arena) -> Result<Self, BackendError> {
         let &TensorView {
             dtype,
             rows,
@@ -41,8 +44,8 @@ impl Tiles {
         let tiles = rows.div_ceil(OUTPUTS);
         let code_bytes = columns / BLOCK * F::LINES * 64;
         let scale_bytes = columns / F::FILE_BLOCK.0 * F::SCALE_BYTES;
-        let mut codes = Memory::zeroed(tiles * code_bytes);
-        let mut scales = Memory::zeroed(tiles * scale_bytes);
+        let mut codes = arena.zeroed(tiles * code_bytes)?;
+        let mut scales = arena.zeroed(tiles * scale_bytes)?;
         let row_bytes = columns / F::FILE_BLOCK.0 * F::FILE_BLOCK.1;
         for (row, from) in bytes.chunks_exact(row_bytes).enumerate() {
             let (tile, output) = (row / OUTPUTS, row % OUTPUTS);
@@ -59,13 +62,13 @@ impl Tiles {
                 }
             }
         }
-        Self {
+        Ok(Self {
             dtype,
             rows,
             columns,
             codes,
             scales,
-        }
+        })
     }
 
     pub(crate) fn rows(&self) -> usize {
