@@ -218,21 +218,23 @@ fn main() -> Result<(), BackendError> {
         bytes / 1e6,
         bandwidth / bytes
     );
-    for activations in [Activations::F32, Activations::Int8] {
-        for level in Level::available().into_iter().rev() {
+    for level in Level::available().into_iter().rev() {
+        for activations in [Activations::F32, Activations::Int8] {
             let mut stack = Stack::new(&CpuOptions {
                 threads,
                 level: Some(level),
                 activations,
             })?;
             println!("{activations:?}, {level:?}");
-            stack.measure("  prefill of 512", 1, 512, 0)?;
             stack.measure("  decode, batch 1", 1, 1, PAST)?;
             if level == Level::best() {
                 for batch in [4, 16, 32] {
                     stack.measure(&format!("  decode, batch {batch}"), batch, 1, PAST)?;
                 }
                 stack.measure("  decode, batch 1, 1,500 tokens before", 1, 1, 1_500)?;
+                stack.measure("  prefill of 512", 1, 512, 0)?;
+            } else {
+                stack.measure("  prefill of 32", 1, 32, 0)?;
             }
         }
     }
