@@ -1,4 +1,5 @@
-//! Tokens a second of a layer stack of SmolLM2-135M's shape with random Q4_1 weights: what the device can do, without a model.
+//! Tokens a second of a layer stack of SmolLM2-135M's shape with random Q4_1 weights: what the device can do, without a model. For
+//! every level of instructions, with activations rounded and not, beside the floor: what reading the weights once would take.
 //!
 //! `cargo run --release -p innkeeper-cpu --example throughput [threads]`
 
@@ -6,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cpu::{CpuDevice, CpuOptions, Matrix, Weight};
+use cpu::{Activations, CpuDevice, CpuOptions, Level, Matrix, Weight};
 use engine::{
     Attention, BackendError, BlockIndex, DType, Device, Gate, KvPool, PoolShape, Rope, Span, TensorView,
 };
@@ -22,7 +23,9 @@ const BLOCK_TOKENS: usize = 16;
 /// Positions already in the cache when decoding.
 const PAST: u32 = 256;
 /// Each measurement goes on for about this long.
-const MEASURE: Duration = Duration::from_secs(2);
+const MEASURE: Duration = Duration::from_millis(1_000);
+/// Read to learn how fast memory is; far more than any cache holds.
+const READ_BYTES: usize = 256 << 20;
 
 struct Stack {
     device: CpuDevice,
@@ -32,6 +35,45 @@ struct Stack {
     layers: Vec<[Weight; 7]>,
     head: Weight,
     buffers: [Matrix; 8],
+}
+
+/// Outputs and inputs of the matrices of a layer.
+const SHAPES: [(usize, usize); 7] = [
+    (WIDTH, WIDTH),
+    (KV_HEADS * HEAD_DIM, WIDTH),
+    (KV_HEADS * HEAD_DIM, WIDTH),
+    (WIDTH, WIDTH),
+    (INNER, WIDTH),
+    (INNER, WIDTH),
+    (WIDTH, INNER),
+];
+
+/// Bytes of all weights, each of which a step reads once.
+fn weight_bytes() -> usize {
+    let bytes = |dtype: DType, numbers: usize| numbers / dtype.block().0 * dtype.block().1;
+    let layer: usize = SHAPES
+        .iter()
+        .map(|(rows, columns)| bytes(DType::Q4_1, rows * columns))
+        .sum();
+    LAYERS * layer + bytes(DType::Q8_0, VOCABULARY * WIDTH)
+}
+
+/// Bytes a second that all threads together read from memory: the best of some tries.
+fn bandwidth(threads: usize) -> f64 {
+    let data = vec![1_u64; READ_BYTES / size_of::<u64>()];
+    let mut best = 0.0_f64;
+    for _ in 0..5 {
+        let begin = Instant::now();
+        std::thread::scope(|scope| {
+            for part in data.chunks(data.len().div_ceil(threads)) {
+                scope.spawn(move || {
+                    std::hint::black_box(part.iter().fold(0_u64, |sum, n| sum.wrapping_add(*n)))
+                });
+            }
+        });
+        best = best.max(READ_BYTES as f64 / begin.elapsed().as_secs_f64());
+    }
+    best
 }
 
 fn weight(device: &mut CpuDevice, dtype: DType, rows: usize, columns: usize) -> Result<Weight, BackendError> {
@@ -63,20 +105,10 @@ impl Stack {
         let pool = device.allocate_pool(shape)?;
         let norm = weight(&mut device, DType::F32, 1, WIDTH)?;
         let head = weight(&mut device, DType::Q8_0, VOCABULARY, WIDTH)?;
-        let kv = KV_HEADS * HEAD_DIM;
-        let shapes = [
-            (WIDTH, WIDTH),
-            (kv, WIDTH),
-            (kv, WIDTH),
-            (WIDTH, WIDTH),
-            (INNER, WIDTH),
-            (INNER, WIDTH),
-            (WIDTH, INNER),
-        ];
         let mut layers = Vec::new();
         for _ in 0..LAYERS {
             let mut layer = Vec::new();
-            for (rows, columns) in shapes {
+            for (rows, columns) in SHAPES {
                 layer.push(weight(&mut device, DType::Q4_1, rows, columns)?);
             }
             layers.extend(<[Weight; 7]>::try_from(layer).ok());
@@ -176,14 +208,35 @@ fn main() -> Result<(), BackendError> {
     let threads = std::env::args()
         .nth(1)
         .and_then(|n| n.parse::<NonZeroUsize>().ok());
-    let mut stack = Stack::new(&CpuOptions {
-        threads,
-        ..CpuOptions::default()
-    })?;
-    println!("{:?}", stack.device.level());
-    stack.measure("prefill of 512", 1, 512, 0)?;
-    for batch in [1, 4, 16, 32] {
-        stack.measure(&format!("decode, batch {batch}"), batch, 1, PAST)?;
+    let count = threads
+        .or_else(|| std::thread::available_parallelism().ok())
+        .map_or(1, NonZeroUsize::get);
+    let (bytes, bandwidth) = (weight_bytes() as f64, bandwidth(count));
+    println!(
+        "{count} threads; {:.1} GB/s read; {:.0} MB of weights: at most {:.0} steps/s",
+        bandwidth / 1e9,
+        bytes / 1e6,
+        bandwidth / bytes
+    );
+    for level in Level::available().into_iter().rev() {
+        for activations in [Activations::F32, Activations::Int8] {
+            let mut stack = Stack::new(&CpuOptions {
+                threads,
+                level: Some(level),
+                activations,
+            })?;
+            println!("{activations:?}, {level:?}");
+            stack.measure("  decode, batch 1", 1, 1, PAST)?;
+            if level == Level::best() {
+                for batch in [4, 16, 32] {
+                    stack.measure(&format!("  decode, batch {batch}"), batch, 1, PAST)?;
+                }
+                stack.measure("  decode, batch 1, 1,500 tokens before", 1, 1, 1_500)?;
+                stack.measure("  prefill of 512", 1, 512, 0)?;
+            } else {
+                stack.measure("  prefill of 32", 1, 32, 0)?;
+            }
+        }
     }
     Ok(())
 }

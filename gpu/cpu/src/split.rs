@@ -30,17 +30,17 @@ pub(crate) fn cheap(len: usize) -> usize {
 }
 
 /// A mutable slice that several threads may write to, each its own part.
-pub(crate) struct Output<'a> {
-    start: *mut f32,
+pub(crate) struct Output<'a, T> {
+    start: *mut T,
     len: usize,
-    borrowed: PhantomData<&'a mut [f32]>,
+    borrowed: PhantomData<&'a mut [T]>,
 }
 
 // SAFETY: parts are only handed out by the unsafe `part`, whose callers keep them disjoint.
-unsafe impl Sync for Output<'_> {}
+unsafe impl<T: Send> Sync for Output<'_, T> {}
 
-impl<'a> Output<'a> {
-    pub(crate) fn new(data: &'a mut [f32]) -> Self {
+impl<'a, T> Output<'a, T> {
+    pub(crate) fn new(data: &'a mut [T]) -> Self {
         Self {
             start: data.as_mut_ptr(),
             len: data.len(),
@@ -48,16 +48,16 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The numbers `at..at + len`.
+    /// The elements `at..at + len`.
     ///
     /// # Safety
     /// Parts that are alive at the same time do not overlap.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "disjointness is the caller's promise")]
-    pub(crate) unsafe fn part(&self, at: usize, len: usize) -> &mut [f32] {
+    pub(crate) unsafe fn part(&self, at: usize, len: usize) -> &mut [T] {
         assert!(
             at <= self.len && len <= self.len - at,
-            "{len} numbers at {at} of {}",
+            "{len} elements at {at} of {}",
             self.len
         );
         // SAFETY: inside the borrowed slice, and the caller promises that no other part overlaps.

@@ -83,6 +83,11 @@ impl Team {
         Ok(team)
     }
 
+    /// Number of threads, the caller included.
+    pub(crate) fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
     /// Calls `work(i)` for every `i` in `0..items`, `grain` neighbours at a time, on all threads, and returns when all is done.
     ///
     /// # Panics

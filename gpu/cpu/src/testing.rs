@@ -2,6 +2,9 @@
 
 use std::num::NonZeroUsize;
 
+use engine::DType;
+
+use crate::formats::Expand;
 use crate::matrix::Matrix;
 use crate::ops::Exec;
 use crate::simd::Level;
@@ -21,6 +24,14 @@ pub(crate) fn check_levels(op: impl Fn(&mut Exec) -> Vec<f32>) {
             same_bits(&actual, &expected, &format!("{level:?} with {threads} threads"));
         }
     }
+}
+
+/// So many numbers of whole stored blocks, by the definition of their format.
+pub(crate) fn expanded(dtype: DType, from: &[u8], numbers: usize) -> Vec<f32> {
+    let mut expanded = vec![0.0; numbers];
+    let to = &mut expanded[..];
+    Level::Portable.run(Expand { dtype, from, to });
+    expanded
 }
 
 /// A matrix of the given numbers.

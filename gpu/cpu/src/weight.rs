@@ -1,11 +1,14 @@
-//! A weight on this device: as stored, or as `f32` where that is what it is.
+//! A weight on this device: as stored, in tiles for rounded activations, or as `f32` where that is what it is.
 
 use std::ops::Range;
 
 use engine::{BackendError, DType, TensorView};
 
+use crate::device::Activations;
 use crate::formats::{Expand, expand};
 use crate::matrix::Aligned;
+use crate::memory::Arena;
+use crate::quant::Tiles;
 use crate::simd::{LANES, Level, Simd};
 
 /// A weight matrix of `rows` outputs by `columns` inputs, or a vector as one row.
@@ -24,11 +27,18 @@ enum Store {
         row_bytes: usize,
         bytes: Box<[u8]>,
     },
+    /// For products of integers.
+    Tiles(Tiles),
 }
 
 impl Weight {
-    /// Takes a copy of a tensor. Matrices of `F32` and all vectors become numbers, everything else stays as it is.
-    pub(crate) fn new(tensor: &TensorView<'_>) -> Result<Self, BackendError> {
+    /// Takes a copy of a tensor. Matrices of `F32` and all vectors become numbers. Other matrices stay as they are, or are repacked
+    /// where activations are rounded and their format is one of integers.
+    pub(crate) fn new(
+        tensor: &TensorView<'_>,
+        activations: Activations,
+        arena: &mut Arena,
+    ) -> Result<Self, BackendError> {
         let &TensorView {
             name,
             dtype,
@@ -62,13 +72,28 @@ impl Weight {
             }
             Store::Dense(numbers)
         } else {
-            Store::Packed {
-                dtype,
-                row_bytes,
-                bytes: bytes.into(),
-            }
+            let tiles = match activations {
+                Activations::Int8 => Tiles::new(tensor, arena)?,
+                Activations::F32 => None,
+            };
+            tiles.map_or_else(
+                || Store::Packed {
+                    dtype,
+                    row_bytes,
+                    bytes: bytes.into(),
+                },
+                Store::Tiles,
+            )
         };
         Ok(Self { rows, columns, store })
+    }
+
+    /// The weight in tiles, if it is.
+    pub(crate) fn tiles(&self) -> Option<&Tiles> {
+        match &self.store {
+            Store::Tiles(tiles) => Some(tiles),
+            Store::Dense(_) | Store::Packed { .. } => None,
+        }
     }
 
     /// Numbers from one expanded row to the next: whole vectors.
@@ -80,7 +105,7 @@ impl Weight {
     pub(crate) fn vector(&self) -> &[f32] {
         match &self.store {
             Store::Dense(numbers) => numbers.get(self.columns),
-            Store::Packed { .. } => &[],
+            Store::Packed { .. } | Store::Tiles(_) => &[],
         }
     }
 
@@ -88,7 +113,7 @@ impl Weight {
     pub(crate) fn scratch_len(&self, rows: usize) -> usize {
         match self.store {
             Store::Dense(_) => 0,
-            Store::Packed { .. } => rows * self.stride(),
+            Store::Packed { .. } | Store::Tiles(_) => rows * self.stride(),
         }
     }
 
@@ -105,6 +130,7 @@ impl Weight {
                 row_bytes,
                 bytes,
             } => expand(simd, *dtype, &bytes[row * row_bytes..][..*row_bytes], to),
+            Store::Tiles(tiles) => tiles.row(simd, row, to),
         }
     }
 
@@ -131,6 +157,12 @@ impl Weight {
                 }
                 &scratch[..rows.len() * stride]
             }
+            Store::Tiles(tiles) => {
+                for (row, to) in rows.clone().zip(scratch.chunks_exact_mut(stride)) {
+                    tiles.row(simd, row, &mut to[..self.columns]);
+                }
+                &scratch[..rows.len() * stride]
+            }
         }
     }
 }
@@ -150,7 +182,10 @@ mod tests {
             columns,
             bytes: &bytes,
         };
-        match (Weight::new(&tensor), expected) {
+        match (
+            Weight::new(&tensor, Activations::Int8, &mut Arena::default()),
+            expected,
+        ) {
             (Ok(_), Ok(())) => {}
             (Err(e), Err(part)) => assert!(e.0.contains(part), "{e}"),
             (result, expected) => panic!("{expected:?}, got {:?}", result.map(|_| ())),
@@ -178,7 +213,7 @@ mod tests {
             columns: 5,
             bytes: &bytes,
         };
-        let weight = Weight::new(&tensor).unwrap();
+        let weight = Weight::new(&tensor, Activations::F32, &mut Arena::default()).unwrap();
         let rows = weight.expand(Portable, 0..2, &mut []).to_vec();
         assert_eq!(rows[..5], [0.0, 1.0, 2.0, 3.0, 4.0]);
         assert_eq!(rows[16..21], [5.0, 6.0, 7.0, 8.0, 9.0]);

@@ -7,7 +7,7 @@ mod reference;
 mod rig;
 mod tap;
 
-use cpu::Level;
+use cpu::{Activations, Level};
 use engine::{Goal, SequenceKey};
 use reference::{Case, cases};
 use rig::{Answer, Rig, Start, copy_blocks};
@@ -18,10 +18,14 @@ const NEW_TOKENS: u32 = 8;
 const PROMPTS: [usize; 3] = [3, 4, 11];
 /// Largest difference of a logit from the reference's, relative to the largest logit.
 const LOGIT_TOLERANCE: f32 = 1e-2;
+/// The same where activations are rounded to eight bits.
+const ROUNDED_TOLERANCE: f32 = 6e-2;
+/// What is asked of the device against itself, it must give both ways.
+const BOTH: [Activations; 2] = [Activations::F32, Activations::Int8];
 
 /// The answers to [`PROMPTS`], one after the other, prefilled in chunks of so many tokens.
-fn one_by_one(cases: &[Case], chunk_tokens: u32) -> Vec<Answer> {
-    let mut rig = Rig::new(chunk_tokens, None);
+fn one_by_one(cases: &[Case], activations: Activations, chunk_tokens: u32) -> Vec<Answer> {
+    let mut rig = Rig::new(activations, chunk_tokens, None);
     let start = |(key, &prompt): (u64, &usize)| Start::new(key, &cases[prompt].ids, NEW_TOKENS);
     (0..)
         .zip(&PROMPTS)
@@ -33,7 +37,7 @@ fn one_by_one(cases: &[Case], chunk_tokens: u32) -> Vec<Answer> {
 #[test]
 fn greedy_answers_are_those_of_the_reference() {
     let cases = cases();
-    let mut rig = Rig::new(64, None);
+    let mut rig = Rig::new(Activations::F32, 64, None);
     let starts = (0..)
         .zip(&cases)
         .map(|(key, case)| Start::new(key, &case.ids, 64));
@@ -54,14 +58,24 @@ fn greedy_answers_are_those_of_the_reference() {
 
 #[test]
 fn logits_of_the_first_position_are_those_of_the_reference() {
-    let mut rig = Rig::new(512, None);
+    first_logits_are_near(Activations::F32, LOGIT_TOLERANCE);
+}
+
+#[test]
+fn rounded_activations_move_the_logits_of_the_first_position_a_little() {
+    first_logits_are_near(Activations::Int8, ROUNDED_TOLERANCE);
+}
+
+#[track_caller]
+fn first_logits_are_near(activations: Activations, tolerance: f32) {
+    let mut rig = Rig::new(activations, 512, None);
     for (key, case) in (0..).zip(cases()) {
         let answer = rig.one(Start::new(key, &case.ids, 1));
         let logits = &answer.logits[0];
         for (token, expected) in case.first_logits() {
             let error = (logits[token] - expected).abs() / case.first.max_abs;
             assert!(
-                error <= LOGIT_TOLERANCE,
+                error <= tolerance,
                 "{:?}: token {token} has {}, not {expected}",
                 case.text,
                 logits[token]
@@ -73,19 +87,25 @@ fn logits_of_the_first_position_are_those_of_the_reference() {
 #[test]
 fn the_size_of_chunks_changes_nothing() {
     let cases = cases();
-    let whole = one_by_one(&cases, 512);
-    for chunk_tokens in [1, 7, 16, 64] {
-        for (whole, chunked) in whole.iter().zip(one_by_one(&cases, chunk_tokens)) {
-            whole.check_same(&chunked, &format!("chunks of {chunk_tokens}"));
+    for activations in BOTH {
+        let whole = one_by_one(&cases, activations, 512);
+        for chunk_tokens in [1, 7, 16, 64] {
+            for (whole, chunked) in whole.iter().zip(one_by_one(&cases, activations, chunk_tokens)) {
+                whole.check_same(&chunked, &format!("{activations:?}, chunks of {chunk_tokens}"));
+            }
         }
     }
 }
 
 #[test]
 fn company_changes_nothing() {
+    BOTH.into_iter().for_each(company);
+}
+
+fn company(activations: Activations) {
     let cases = cases();
-    let mut rig = Rig::new(16, None);
-    for (prompt, alone) in PROMPTS.into_iter().zip(one_by_one(&cases, 512)) {
+    let mut rig = Rig::new(activations, 16, None);
+    for (prompt, alone) in PROMPTS.into_iter().zip(one_by_one(&cases, activations, 512)) {
         // Sixteen others, before and behind it, that come to their ends at different times.
         let others = (1..).zip(cases.iter().filter(|c| c.ids.len() < 80)).take(16);
         let mut starts: Vec<Start> = others
@@ -101,21 +121,28 @@ fn company_changes_nothing() {
 #[test]
 fn instructions_change_nothing() {
     let case = &cases()[0];
-    let expected = Rig::new(64, None).one(Start::new(0, &case.ids, 3));
-    for level in Level::available() {
-        // The plain level may be slow: a few tokens are enough, since every operation takes part in each.
-        let answer = Rig::new(64, Some(level)).one(Start::new(0, &case.ids, 3));
-        expected.check_same(&answer, &format!("{level:?}"));
+    for activations in BOTH {
+        let expected = Rig::new(activations, 64, None).one(Start::new(0, &case.ids, 3));
+        for level in Level::available() {
+            // The plain level may be slow: a few tokens are enough, since every operation takes part in each.
+            let answer = Rig::new(activations, 64, Some(level)).one(Start::new(0, &case.ids, 3));
+            expected.check_same(&answer, &format!("{activations:?}, {level:?}"));
+        }
     }
 }
 
 #[test]
 fn prefill_and_decode_on_two_workers_change_nothing() {
+    BOTH.into_iter().for_each(prefill_and_decode);
+}
+
+fn prefill_and_decode(activations: Activations) {
     let cases = cases();
-    let (mut prefill, mut decode) = (Rig::new(64, None), Rig::new(64, None));
+    let rig = || Rig::new(activations, 64, None);
+    let (mut prefill, mut decode) = (rig(), rig());
     // So that the blocks have other numbers over there.
     decode.skip_blocks(5);
-    for (prompt, alone) in PROMPTS.into_iter().zip(one_by_one(&cases, 512)) {
+    for (prompt, alone) in PROMPTS.into_iter().zip(one_by_one(&cases, activations, 512)) {
         let case = &cases[prompt];
         let mut first = Start::new(prompt as u64, &case.ids, NEW_TOKENS);
         first.goal = Goal::FirstToken;

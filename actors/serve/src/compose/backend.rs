@@ -4,12 +4,12 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use cpu::{CpuDevice, CpuOptions};
+use cpu::{Activations, CpuDevice, CpuOptions};
 use engine::{Backend, Device, PoolShape};
 use mock::{Latency, MockBackend, MockConfig, Verify};
 use model::{ModelFile, PoolOptions};
 
-use crate::config::{Config, WorkerDevice};
+use crate::config::{Config, WorkerDevice, WorkerNumerics};
 
 /// The mock's KV of a position: the least that holds its pattern.
 const MOCK_HEAD_DIM: usize = 2;
@@ -23,7 +23,14 @@ pub(super) fn build(config: &Config, model: &ModelFile) -> Result<(Box<dyn Backe
     match config.worker.device {
         WorkerDevice::Cpu => {
             let threads = NonZeroUsize::new(config.worker.threads);
-            let device = CpuDevice::new(&CpuOptions { threads, level: None })?;
+            let device = CpuDevice::new(&CpuOptions {
+                threads,
+                level: None,
+                activations: match config.worker.numerics {
+                    WorkerNumerics::Fast => Activations::Int8,
+                    WorkerNumerics::Exact => Activations::F32,
+                },
+            })?;
             let numerics = device.numerics().to_owned();
             let pool = PoolOptions {
                 blocks: shape.blocks,

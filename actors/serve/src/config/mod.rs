@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use sections::Faults;
 pub(crate) use sections::{
     Admin, Api, Limits, Log, LogFormat, Mesh, Mock, Model, Node, Tracing, TracingProtocol, Ucx, Worker,
-    WorkerDevice, WorkerRole,
+    WorkerDevice, WorkerNumerics, WorkerRole,
 };
 pub(crate) use setting::{ENVIRONMENT, Origin, Setting};
 

@@ -124,6 +124,16 @@ pub(crate) enum WorkerDevice {
     Mock,
 }
 
+/// How a worker on processors computes. All workers of a gateway must agree.
+#[derive(Copy, Clone, Eq, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WorkerNumerics {
+    /// Activations are rounded to eight bits before they are multiplied with quantised weights.
+    Fast,
+    /// Everything in single precision.
+    Exact,
+}
+
 /// A worker's device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -144,6 +154,8 @@ pub(crate) struct Worker {
     pub(crate) chunk_tokens: usize,
     /// Compute threads; 0: all cores.
     pub(crate) threads: usize,
+    /// How it computes; all workers must agree.
+    pub(crate) numerics: WorkerNumerics,
 }
 
 /// How long the steps of a mock device take: the sum of these.
@@ -309,6 +321,7 @@ impl Default for Worker {
             step_tokens: 256,
             chunk_tokens: 128,
             threads: 0,
+            numerics: WorkerNumerics::Fast,
         }
     }
 }

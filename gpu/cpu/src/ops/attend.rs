@@ -109,7 +109,7 @@ struct Item<'a> {
     /// Of the first row, in its sequence.
     position: usize,
     q: &'a Matrix,
-    output: &'a Output<'a>,
+    output: &'a Output<'a, f32>,
 }
 
 /// One query of an item: it looks at the positions `first..end`.

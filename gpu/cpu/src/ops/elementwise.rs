@@ -135,6 +135,8 @@ mod tests {
     use engine::{DType, TensorView};
 
     use super::*;
+    use crate::device::Activations;
+    use crate::memory::Arena;
     use crate::testing::{check_levels, close, matrix, numbers, same_bits};
 
     #[track_caller]
@@ -198,7 +200,7 @@ mod tests {
             columns: 64,
             bytes: &blocks,
         };
-        let weight = Weight::new(&view).unwrap();
+        let weight = Weight::new(&view, Activations::F32, &mut Arena::default()).unwrap();
         let number = |token: usize, i: usize| {
             let q = blocks[token * 40 + i / 32 * 20 + 4 + i % 16];
             let q = if i % 32 < 16 { q % 16 } else { q / 16 };

@@ -1,4 +1,4 @@
-//! Matrix products with stored weights.
+//! Matrix products with stored weights, in `f32`. (Those of rounded activations are in `quant`.)
 //!
 //! An item is a tile of weight rows: expanded once into scratch that stays in the cache, then multiplied with all rows of the
 //! batch, in register blocks of up to 4 rows × 4 outputs. Each output element has one accumulator of sixteen lanes, fed in
@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::Exec;
 use crate::matrix::{Aligned, Matrix, with_scratch};
+use crate::quant::{self, Acts};
 use crate::simd::{Kernel, LANES, Lane, Simd};
 use crate::split::Output;
 use crate::weight::Weight;
@@ -22,13 +23,22 @@ const FEW_ROWS: usize = 8;
 /// Rows and outputs of a register block.
 const BLOCK: usize = 4;
 
-/// `out = x · weightᵀ + bias`. `padded` is scratch for inputs that are not whole vectors.
+/// What the products keep between calls.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// Inputs that are not whole vectors.
+    padded: Aligned,
+    /// Rounded inputs.
+    acts: Acts,
+}
+
+/// `out = x · weightᵀ + bias`
 pub(crate) fn linear(
     exec: &mut Exec,
     x: &Matrix,
     weight: &Weight,
     bias: Option<&[f32]>,
-    padded: &mut Aligned,
+    scratch: &mut Scratch,
     out: &mut Matrix,
 ) {
     assert_eq!(
@@ -39,8 +49,12 @@ pub(crate) fn linear(
     if let Some(bias) = bias {
         assert_eq!(bias.len(), weight.rows, "one bias an output");
     }
+    if let Some(tiles) = weight.tiles() {
+        scratch.acts.quantise(exec, x);
+        return quant::linear(exec, &scratch.acts, tiles, bias, out);
+    }
     let (rows, outputs) = (x.rows(), weight.rows);
-    let x = pad(x, weight.stride(), padded);
+    let x = pad(x, weight.stride(), &mut scratch.padded);
     let output = Output::new(out.reshape(rows, outputs));
     let product = Product {
         x,
@@ -87,7 +101,7 @@ struct Product<'a> {
     rows: usize,
     weight: &'a Weight,
     bias: Option<&'a [f32]>,
-    output: &'a Output<'a>,
+    output: &'a Output<'a, f32>,
 }
 
 /// Some outputs of all rows.

@@ -3,6 +3,8 @@
 use engine::{DType, TensorView};
 
 use super::*;
+use crate::device::Activations;
+use crate::memory::Arena;
 use crate::simd::Portable;
 use crate::testing::{bytes, check_levels, close, matrix, numbers, same_bits};
 
@@ -34,7 +36,7 @@ fn weight(dtype: DType, rows: usize, columns: usize) -> (Weight, Vec<f32>) {
         columns,
         bytes: &data,
     };
-    let weight = Weight::new(&tensor).unwrap();
+    let weight = Weight::new(&tensor, Activations::F32, &mut Arena::default()).unwrap();
     let mut dense = vec![0.0; rows * columns];
     for (row, to) in dense.chunks_exact_mut(columns).enumerate() {
         weight.expand_row(Portable, row, to);
@@ -44,7 +46,7 @@ fn weight(dtype: DType, rows: usize, columns: usize) -> (Weight, Vec<f32>) {
 
 fn run(exec: &mut Exec, x: &Matrix, weight: &Weight, bias: Option<&[f32]>) -> Vec<f32> {
     let mut out = Matrix::default();
-    linear(exec, x, weight, bias, &mut Aligned::default(), &mut out);
+    linear(exec, x, weight, bias, &mut Scratch::default(), &mut out);
     assert_eq!((out.rows(), out.width()), (x.rows(), weight.rows));
     out.numbers().to_vec()
 }

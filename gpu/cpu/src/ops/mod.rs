@@ -9,7 +9,7 @@ mod store;
 
 pub(crate) use attend::attend;
 pub(crate) use elementwise::{add, embed, gate, select};
-pub(crate) use linear::linear;
+pub(crate) use linear::{Scratch, linear};
 pub(crate) use norm::rms_norm;
 pub(crate) use rope::{RopeTables, rope};
 pub(crate) use store::store;

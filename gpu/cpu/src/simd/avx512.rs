@@ -1,34 +1,47 @@
-//! AVX-512: sixteen lanes are one register.
+//! AVX-512: sixteen lanes are one register. With VNNI, four products of bytes are one instruction; without, three.
 //!
 //! The methods carry no `#[target_feature]` (a trait's cannot); they are inlined into functions that do.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512, _mm_add_ps, _mm_add_ss, _mm_and_si128, _mm_cvtph_ps, _mm_cvtsi32_si128, _mm_cvtss_f32,
-    _mm_loadu_si128, _mm_movehdup_ps, _mm_movehl_ps, _mm_set1_epi8, _mm_srli_epi16, _mm256_add_ps,
-    _mm256_castpd_ps, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm512_add_ps, _mm512_castpd_ps,
-    _mm512_castps_pd, _mm512_castps512_ps256, _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32,
-    _mm512_extractf64x4_pd, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_permutexvar_ps,
-    _mm512_set1_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps, _mm512_storeu_ps,
-    _mm512_unpackhi_pd, _mm512_unpacklo_pd,
+    __m256i, __m512, __m512i, _mm_add_ps, _mm_add_ss, _mm_and_si128, _mm_cvtph_ps, _mm_cvtsi32_si128,
+    _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps, _mm_movehl_ps, _mm_set1_epi8, _mm_srli_epi16,
+    _mm256_add_ps, _mm256_castpd_ps, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm256_loadu_si256,
+    _mm512_abs_epi8, _mm512_add_epi32, _mm512_add_ps, _mm512_and_si512, _mm512_castpd_ps, _mm512_castps_pd,
+    _mm512_castps512_ps256, _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32, _mm512_cvtph_ps,
+    _mm512_dpbusd_epi32, _mm512_extractf64x4_pd, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
+    _mm512_madd_epi16, _mm512_maddubs_epi16, _mm512_mask_sub_epi8, _mm512_movepi8_mask, _mm512_mul_ps,
+    _mm512_permutexvar_ps, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_ps,
+    _mm512_setzero_ps, _mm512_setzero_si512, _mm512_shuffle_f32x4, _mm512_shuffle_ps, _mm512_srli_epi16,
+    _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpacklo_pd, _mm512_xor_si512,
 };
 
-use super::{LANES, Lane, Simd};
+use super::{Bytes, LANES, Lane, Simd};
 
 /// Where transposing in four steps leaves the sum of each vector: quarters 0, 2, 1, 3, and in them numbers 0, 2, 1, 3.
 const WHERE: [i32; LANES] = [0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15];
 
-/// Proof of AVX-512 F, BW, DQ and VL, and of F16C.
+/// Proof of AVX-512 F, BW, DQ and VL, of F16C, and perhaps of VNNI.
 #[derive(Copy, Clone)]
-pub(super) struct Avx512(());
+pub(super) struct Avx512<const VNNI: bool>(());
 
-impl Avx512 {
+impl Avx512<false> {
     #[inline]
     #[target_feature(enable = "f16c,avx512f,avx512bw,avx512dq,avx512vl")]
     pub(super) fn new() -> Self {
         Self(())
     }
+}
 
+impl Avx512<true> {
+    #[inline]
+    #[target_feature(enable = "f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    pub(super) fn with_vnni() -> Self {
+        Self(())
+    }
+}
+
+impl<const VNNI: bool> Avx512<VNNI> {
     /// The sums of sixteen vectors at once: the tree of [`Simd::sum`], with the vectors transposed step by step.
     #[inline(always)]
     fn sum_16(self, v: &[__m512; 16]) -> Lane {
@@ -76,9 +89,13 @@ impl Avx512 {
     }
 }
 
-impl Simd for Avx512 {
+impl<const VNNI: bool> Simd for Avx512<VNNI> {
     type V = __m512;
+    type I = __m512i;
+    type B = __m512i;
     const WIDE: bool = true;
+    /// Without VNNI, bytes without a sign could overflow the sums of two products in 16 bits.
+    const BIAS: i32 = if VNNI { 0 } else { 128 };
 
     #[inline(always)]
     fn zero(self) -> __m512 {
@@ -170,6 +187,79 @@ impl Simd for Avx512 {
                 }
                 sums
             }
+        }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512 F.
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn halves(self, from: &[u8; 2 * LANES]) -> __m512 {
+        let from = from.as_ptr().cast::<__m256i>();
+        // SAFETY: `self` proves AVX-512 F; 32 bytes are readable at `from`, and the load needs no alignment.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from)) }
+    }
+
+    #[inline(always)]
+    fn ints(self, x: i32) -> __m512i {
+        // SAFETY: `self` proves AVX-512 F.
+        unsafe { _mm512_set1_epi32(x) }
+    }
+
+    #[inline(always)]
+    fn floats(self, x: __m512i) -> __m512 {
+        // SAFETY: `self` proves AVX-512 F.
+        unsafe { _mm512_cvtepi32_ps(x) }
+    }
+
+    #[inline(always)]
+    fn bytes(self, from: &Bytes) -> __m512i {
+        // SAFETY: `self` proves AVX-512 F; 64 bytes are readable at `from`, and the load needs no alignment.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn split(self, bytes: __m512i) -> [__m512i; 2] {
+        // SAFETY: `self` proves AVX-512 F and BW.
+        unsafe {
+            let low = _mm512_set1_epi8(15);
+            [
+                _mm512_and_si512(bytes, low),
+                _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), low),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn dot(self, acc: __m512i, bytes: __m512i, x: [i8; 4]) -> __m512i {
+        // SAFETY: `self` proves AVX-512 BW, and VNNI where it is used. Two products of at most 127² fit into 16 bits.
+        unsafe {
+            let x = _mm512_set1_epi32(i32::from_le_bytes(x.map(i8::cast_unsigned)));
+            if VNNI {
+                _mm512_dpbusd_epi32(acc, bytes, x)
+            } else {
+                let pairs = _mm512_maddubs_epi16(bytes, x);
+                _mm512_add_epi32(acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn dot_bytes(self, acc: __m512i, bytes: __m512i, x: [i8; 4]) -> __m512i {
+        if VNNI {
+            return self.dot(acc, bytes, x);
+        }
+        // SAFETY: `self` proves AVX-512 BW. Two products of at most 128 · 127 fit into 16 bits.
+        unsafe {
+            let x = _mm512_set1_epi32(i32::from_le_bytes(x.map(i8::cast_unsigned)));
+            let signed = _mm512_xor_si512(bytes, _mm512_set1_epi8(-128));
+            let negative = _mm512_movepi8_mask(signed);
+            let x = _mm512_mask_sub_epi8(x, negative, _mm512_setzero_si512(), x);
+            let pairs = _mm512_maddubs_epi16(_mm512_abs_epi8(signed), x);
+            _mm512_add_epi32(acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))
         }
     }
 }

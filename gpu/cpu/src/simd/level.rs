@@ -18,6 +18,9 @@ pub enum Level {
     /// AVX-512 F, BW, DQ and VL, with what AVX2 has.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// AVX-512 with VNNI: products of bytes.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni,
 }
 
 /// Work that is instantiated for every level. `run` must be `#[inline(always)]`, and so must be what it calls and is hot.
@@ -47,6 +50,9 @@ impl Level {
                 && is_x86_feature_detected!("avx512vl")
             {
                 levels.push(Self::Avx512);
+                if is_x86_feature_detected!("avx512vnni") {
+                    levels.push(Self::Avx512Vnni);
+                }
             }
         }
         levels
@@ -56,6 +62,15 @@ impl Level {
     #[must_use]
     pub fn best() -> Self {
         Self::available().pop().unwrap_or(Self::Portable)
+    }
+
+    /// Rows that are multiplied together: what fits into registers.
+    pub(crate) fn rows_together(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 | Self::Avx512Vnni => 8,
+            _ => 2,
+        }
     }
 
     /// Runs a kernel with this level's instructions.
@@ -71,6 +86,9 @@ impl Level {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => unsafe { run_avx512(kernel) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => unsafe { run_avx512_vnni(kernel) },
         }
     }
 }
@@ -85,4 +103,10 @@ fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
 fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Avx512::new())
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn run_avx512_vnni<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx512::with_vnni())
 }

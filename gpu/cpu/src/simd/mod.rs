@@ -1,7 +1,7 @@
-//! Sixteen `f32` lanes at a time, on whatever the CPU has.
+//! Sixteen lanes at a time, of `f32` or of integers, on whatever the CPU has.
 //!
-//! All levels compute the same bits: every operation is one IEEE operation a lane (fused multiply-add included), and lanes are
-//! summed by one fixed tree (8+8, 4+4, 2+2, 1+1). Kernels are written once, generic over [`Simd`], and instantiated per
+//! All levels compute the same bits: every operation is one IEEE operation a lane (fused multiply-add included), lanes are
+//! summed by one fixed tree (8+8, 4+4, 2+2, 1+1), and sums of integers are exact. Kernels are written once, generic over [`Simd`], and instantiated per
 //! [`Level`] inside a function that has the level's instructions enabled, so plain loops in them are vectorised for it as well.
 
 #[cfg(target_arch = "x86_64")]
@@ -22,12 +22,21 @@ pub(crate) const LANES: usize = 16;
 /// One vector in memory.
 pub(crate) type Lane = [f32; LANES];
 
+/// The bytes of sixteen lanes in memory.
+pub(crate) type Bytes = [u8; 4 * LANES];
+
 /// The instructions of one level. A value of an implementing type is proof that the CPU has them; only [`Level::run`] makes one.
 pub(crate) trait Simd: Copy {
     /// Sixteen numbers in registers.
     type V: Copy;
+    /// Sixteen integers in registers.
+    type I: Copy;
+    /// Sixty-four bytes in registers, four to a lane.
+    type B: Copy;
     /// Whether sixteen accumulators fit into registers.
     const WIDE: bool;
+    /// What [`Simd::dot_bytes`] takes from every byte.
+    const BIAS: i32;
 
     fn zero(self) -> Self::V;
     fn splat(self, x: f32) -> Self::V;
@@ -43,8 +52,22 @@ pub(crate) trait Simd: Copy {
     fn nibbles(self, from: &[u8; LANES]) -> [Self::V; 2];
     /// `a * b + c`, rounded once.
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
     /// The sum of the lanes, by the fixed tree.
     fn sum(self, v: Self::V) -> f32;
+    /// Sixteen IEEE half-precision numbers.
+    fn halves(self, from: &[u8; 2 * LANES]) -> Self::V;
+    /// The same integer in all lanes.
+    fn ints(self, x: i32) -> Self::I;
+    /// Integers as numbers, rounded to nearest.
+    fn floats(self, x: Self::I) -> Self::V;
+    fn bytes(self, from: &Bytes) -> Self::B;
+    /// The low and the high halves of all bytes.
+    fn split(self, bytes: Self::B) -> [Self::B; 2];
+    /// To every lane, the products of its four bytes, which are at most 127, with the four of `x`, which are at least −127.
+    fn dot(self, acc: Self::I, bytes: Self::B, x: [i8; 4]) -> Self::I;
+    /// The same for any bytes, with [`Simd::BIAS`] taken from each of them first.
+    fn dot_bytes(self, acc: Self::I, bytes: Self::B, x: [i8; 4]) -> Self::I;
 
     /// The sums of several vectors.
     #[inline(always)]
@@ -114,6 +137,18 @@ mod tests {
             }
             let small = [0, 1, 15, 16, 127, 128, 200, 240, 255, 3, 0x5A, 0xA5, 7, 8, 9, 10];
             let [low, high] = simd.nibbles(&small);
+            let bytes: Bytes = std::array::from_fn(|i| self.0[i].to_bits().to_le_bytes()[1]);
+            let (all, x) = (simd.bytes(&bytes), [-127, 3, 127, -90]);
+            let [low_bytes, high_bytes] = simd.split(all);
+            let bias = S::BIAS * x.iter().map(|x| i32::from(*x)).sum::<i32>();
+            let wide = simd.dot_bytes(simd.ints(bias), all, x);
+            let narrow = simd.dot(simd.dot(simd.ints(-7), low_bytes, x), high_bytes, [127; 4]);
+            let halves = std::array::from_fn(|i| bytes[i] & 0xBB);
+            let product = simd.mul(simd.halves(&halves), simd.floats(wide));
+            for v in [simd.floats(wide), simd.floats(narrow), product] {
+                simd.store(v, &mut memory);
+                out.extend(memory.map(f32::to_bits));
+            }
             for v in [simd.unsigned(&small), simd.signed(&small), low, high] {
                 simd.store(v, &mut memory);
                 out.extend(memory.map(f32::to_bits));
@@ -146,6 +181,17 @@ mod tests {
             (&low[..4], &high[..4]),
             (&[0.0, 1.0, 15.0, 11.0][..], &[15.0, 8.0, 7.0, 2.0][..])
         );
+    }
+
+    #[test]
+    fn bytes_are_multiplied() {
+        let simd = Portable;
+        let bytes: Bytes = std::array::from_fn(|i| [255, 0, 18, 127][i % 4]);
+        let acc = simd.dot_bytes(simd.ints(5), bytes, [-127, 9, 10, 1]);
+        assert_eq!(acc, [5 - 255 * 127 + 180 + 127; LANES]);
+        let [low, high] = simd.split(bytes);
+        assert_eq!((&low[..4], &high[..4]), (&[15, 0, 2, 15][..], &[15, 0, 1, 7][..]));
+        assert_eq!(simd.dot(simd.ints(0), high, [1, 1, -3, 2]), [15 - 3 + 14; LANES]);
     }
 
     #[test]

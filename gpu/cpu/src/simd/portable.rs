@@ -1,13 +1,16 @@
 //! Plain Rust: the definition of the results, and the level of every machine without one of its own.
 
-use super::{Lane, Simd, tree_sum};
+use super::{Bytes, LANES, Lane, Simd, tree_sum};
 
 #[derive(Copy, Clone)]
 pub(crate) struct Portable;
 
 impl Simd for Portable {
     type V = Lane;
+    type I = [i32; LANES];
+    type B = Bytes;
     const WIDE: bool = false;
+    const BIAS: i32 = 0;
 
     #[inline(always)]
     fn zero(self) -> Lane {
@@ -66,7 +69,60 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
+    fn mul(self, mut a: Lane, b: Lane) -> Lane {
+        for l in 0..a.len() {
+            a[l] *= b[l];
+        }
+        a
+    }
+
+    #[inline(always)]
     fn sum(self, v: Lane) -> f32 {
         tree_sum(&v)
+    }
+
+    #[inline(always)]
+    fn halves(self, from: &[u8; 2 * LANES]) -> Lane {
+        let mut v = [0.0; LANES];
+        for (v, half) in v.iter_mut().zip(from.as_chunks().0) {
+            *v = self.half(*half);
+        }
+        v
+    }
+
+    #[inline(always)]
+    fn ints(self, x: i32) -> [i32; LANES] {
+        [x; LANES]
+    }
+
+    #[inline(always)]
+    #[allow(clippy::cast_precision_loss, reason = "rounding is meant")]
+    fn floats(self, x: [i32; LANES]) -> Lane {
+        x.map(|x| x as f32)
+    }
+
+    #[inline(always)]
+    fn bytes(self, from: &Bytes) -> Bytes {
+        *from
+    }
+
+    #[inline(always)]
+    fn split(self, bytes: Bytes) -> [Bytes; 2] {
+        [bytes.map(|b| b & 15), bytes.map(|b| b >> 4)]
+    }
+
+    #[inline(always)]
+    fn dot(self, mut acc: [i32; LANES], bytes: Bytes, x: [i8; 4]) -> [i32; LANES] {
+        for (acc, bytes) in acc.iter_mut().zip(bytes.as_chunks::<4>().0) {
+            for (b, x) in bytes.iter().zip(x) {
+                *acc += i32::from(*b) * i32::from(x);
+            }
+        }
+        acc
+    }
+
+    #[inline(always)]
+    fn dot_bytes(self, acc: [i32; LANES], bytes: Bytes, x: [i8; 4]) -> [i32; LANES] {
+        self.dot(acc, bytes, x)
     }
 }

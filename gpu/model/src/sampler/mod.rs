@@ -5,12 +5,14 @@
 //! at the counter of the position, sums are in `f64` in one fixed order, and of equal logits the lower token id comes first.
 
 mod candidates;
+mod greedy;
 mod logprobs;
 mod philox;
 
 use engine::{NoToken, SampleRequest, Sampling, Token, TokenLogprobs};
 
 use candidates::Candidates;
+use greedy::most_likely;
 
 /// Below this, a temperature is taken for 0: dividing by it would overflow.
 const COLDEST: f32 = 1e-5;
@@ -43,18 +45,29 @@ impl Sampler {
         request: &SampleRequest<'_>,
     ) -> Result<(Token, Option<TokenLogprobs>), NoToken> {
         // Minus infinity is a token that the model rules out; of the others nothing can be chosen.
-        if let Some(token) = logits.iter().position(|&l| l.is_nan() || l == f32::INFINITY) {
-            return Err(NoToken(format!(
-                "the logit of token {token} is {}",
-                logits[token]
-            )));
-        }
-        let token = self.choose(logits, request)?;
+        let best = most_likely(logits).map_err(|token| {
+            let logit = logits.get(token).copied().unwrap_or(f32::NAN);
+            NoToken(format!("the logit of token {token} is {logit}"))
+        })?;
+        let token = if self.is_plain(best, request) {
+            best.ok_or_else(nothing_left)?
+        } else {
+            self.choose(logits, request)?
+        };
         let logprobs = request
             .sampling
             .logprobs
             .map(|n| logprobs::of(logits, token, n.into()));
         Ok((token, logprobs))
+    }
+
+    /// Whether the most likely token is the one to take, whatever else is wished for.
+    fn is_plain(&self, best: Option<Token>, request: &SampleRequest<'_>) -> bool {
+        let sampling = request.sampling;
+        is_cold(sampling)
+            && sampling.presence_penalty == 0.0
+            && sampling.frequency_penalty == 0.0
+            && !(request.forbid_end && best.is_some_and(|best| self.end_tokens.contains(&best)))
     }
 
     fn choose(&mut self, logits: &[f32], request: &SampleRequest<'_>) -> Result<Token, NoToken> {
@@ -70,14 +83,20 @@ impl Sampler {
                 }
             }
         }
-        if sampling.temperature <= COLDEST || sampling.temperature.is_nan() {
-            return most_likely(&self.logits).ok_or_else(nothing_left);
+        if is_cold(sampling) {
+            // They were looked through, and no penalty makes them infinite.
+            return most_likely(&self.logits).ok().flatten().ok_or_else(nothing_left);
         }
         let random = philox::uniform(sampling.seed, request.history.len() as u64);
         self.candidates
             .choose(&self.logits, sampling, random)
             .ok_or_else(nothing_left)
     }
+}
+
+/// Whether nothing is left to chance.
+fn is_cold(sampling: &Sampling) -> bool {
+    sampling.temperature <= COLDEST || sampling.temperature.is_nan()
 }
 
 fn nothing_left() -> NoToken {
@@ -106,17 +125,6 @@ fn penalise(logits: &mut [f32], generated: &[Token], sampling: &Sampling) {
             *logit = (*logit - penalty).clamp(f32::MIN, f32::MAX);
         }
     }
-}
-
-/// The lowest token id of those with the highest logit; `None` if no logit is above minus infinity.
-fn most_likely(logits: &[f32]) -> Option<Token> {
-    let mut best = (f32::NEG_INFINITY, None);
-    for (token, &logit) in (0..).zip(logits) {
-        if logit > best.0 {
-            best = (logit, Some(token));
-        }
-    }
-    best.1
 }
 
 #[cfg(test)]

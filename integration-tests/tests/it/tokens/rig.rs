@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use cpu::{CpuDevice, CpuOptions, Level};
+use cpu::{Activations, CpuDevice, CpuOptions, Level};
 use engine::{
     Backend, BlockIndex, Command, Engine, EngineConfig, EngineEvent, Goal, KvMemory, KvPool, Sampling,
     SequenceKey, SequenceSpec, StepReport, Token,
@@ -99,8 +99,13 @@ pub(crate) struct Rig {
 
 impl Rig {
     /// An engine that prefills in chunks of so many tokens, on the given instructions or the best ones.
-    pub(crate) fn new(chunk_tokens: u32, level: Option<Level>) -> Self {
-        let device = CpuDevice::new(&CpuOptions { threads: None, level }).unwrap();
+    pub(crate) fn new(activations: Activations, chunk_tokens: u32, level: Option<Level>) -> Self {
+        let device = CpuDevice::new(&CpuOptions {
+            threads: None,
+            level,
+            activations,
+        })
+        .unwrap();
         let logits = Numbers::default();
         let read = Arc::clone(&logits);
         let pool = PoolOptions {

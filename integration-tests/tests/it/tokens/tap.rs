@@ -1,6 +1,6 @@
 //! A device that lets the logits of the last step be seen.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{Attention, BackendError, Device, Gate, KvPool, PoolShape, Rope, Span, TensorView, Token};
 
@@ -74,7 +74,7 @@ impl<D: Device> Device for Tap<D> {
 
     fn read<'a>(&mut self, x: &'a mut D::Buffer) -> Result<&'a [f32], BackendError> {
         let numbers = self.device.read(x)?;
-        let mut kept = self.read.lock().unwrap();
+        let mut kept = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clear();
         kept.extend_from_slice(numbers);
         Ok(numbers)
