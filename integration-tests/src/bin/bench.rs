@@ -4,7 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use integration_tests::bench::{self, Load, TracingOptions};
+use integration_tests::bench::{
+    self, Bandwidth, ControlOptions, EngineOptions, GrowthOptions, Load, QueueOptions, StreamsOptions,
+    TracingOptions,
+};
 
 /// Measures one thing, side by side in one run.
 #[derive(Parser)]
@@ -17,8 +20,20 @@ struct Arguments {
 enum What {
     /// What traces cost a cluster.
     Tracing(Tracing),
+    /// The CPU engine against llama.cpp's server.
+    Engine(EngineOptions),
+    /// The control path against NVIDIA Dynamo's.
+    Control(ControlOptions),
+    /// Many streams that are open at once.
+    Streams(StreamsOptions),
+    /// Many rooms that wait.
+    Queue(QueueOptions),
+    /// What it costs to grow.
+    Growth(GrowthOptions),
     /// Puts a load on a server that speaks OpenAI's API, on one thread, and prints what it found as JSON.
     Load(Load),
+    /// Measures how fast memory is read, and prints that as JSON.
+    Floor,
 }
 
 #[derive(Args)]
@@ -39,6 +54,12 @@ fn main() -> ExitCode {
     let said = match what {
         // On one thread: it must not take the cores from what it loads.
         What::Load(load) => single(bench::load(load)),
+        What::Floor => serde_json::to_string(&Bandwidth::measure()).expect("a number"),
+        What::Engine(options) => many(bench::engine(options)),
+        What::Control(options) => many(bench::control(options)),
+        What::Streams(options) => many(bench::streams(options)),
+        What::Queue(options) => many(bench::queue(options)),
+        What::Growth(options) => many(bench::growth(options)),
         What::Tracing(tracing) => many(bench::tracing(TracingOptions {
             rounds: tracing.rounds,
             lasts: Duration::from_secs(tracing.seconds),

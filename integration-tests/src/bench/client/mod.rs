@@ -7,6 +7,7 @@
 //! Three loops, all bounded: *closed*, in which so many clients each ask again once they are answered; *open*, which asks at a fixed rate
 //! whatever becomes of it; and *hold*, which opens streams one after the other and then has them all open at once.
 
+mod apart;
 mod exchange;
 mod hist;
 mod plan;
@@ -17,6 +18,7 @@ mod sse;
 #[cfg(test)]
 mod tests;
 
+pub(super) use apart::{ALL_OPEN, Apart};
 pub(super) use exchange::{Client, Watch};
 pub use hist::Histogram;
 pub use plan::{Endpoint, Load};
