@@ -67,6 +67,11 @@ impl Page {
         self.line(&format!("| {} |", cells.join(" | ")));
     }
 
+    /// Adds a row of a table of two columns.
+    pub(super) fn entry(&mut self, what: &str, value: &str) {
+        self.row(&[what, value]);
+    }
+
     /// The text; and writes it to `docs/benchmarks-NAME.md` if it is to be kept.
     ///
     /// # Panics

@@ -38,6 +38,8 @@ const STEP_US: u64 = 20_000;
 const ANSWER_TOKENS: u32 = 8;
 /// Requests that are sent at a time, so that they come in order.
 const SETTLE: Duration = Duration::from_micros(500);
+/// Until what was given up has been cleared away.
+const REST: Duration = Duration::from_secs(2);
 /// Until what was sent has come.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -46,6 +48,22 @@ struct Waiting {
     requests: Vec<AbortHandle>,
     /// Numbers of the requests that have had a text, in that order.
     served: Arc<Mutex<Vec<usize>>>,
+}
+
+/// What was found.
+struct Found {
+    /// Rooms that waited at once, and how long after the first was asked for.
+    count: f64,
+    filled: Duration,
+    /// The gateway's memory when it was idle, full, and emptied.
+    mib: [f64; 3],
+    /// How long it took until a request that was given up waited no more, and how long a look at the metrics takes; in milliseconds.
+    aborts: Vec<f64>,
+    looks: Vec<f64>,
+    /// Numbers of the requests that were served, in that order.
+    served: Vec<usize>,
+    /// How long it took to give all up.
+    emptied: Duration,
 }
 
 /// Measures, and gives a page in Markdown.
@@ -66,19 +84,30 @@ pub async fn queue(options: Options) -> String {
         streams: N,
         tokens: 1_000,
     };
-    let server = mocks(
-        &["--processes", "--prefill", "1", "--decode", "1"],
-        2,
-        size,
-        &sets,
-    )
-    .await;
-    let idle = gateway_mib(&server);
+    let up = ["--processes", "--prefill", "1", "--decode", "1"];
+    let server = mocks(&up, 2, size, &sets).await;
+    let found = measure(&server, &options).await;
+    let what = format!(
+        "{} requests for {N} answers each, one after the other, to a gateway before a prefill and a decode worker with {N} slots, whose engines take \
+         {STEP_US} us a step.",
+        options.rooms / N
+    );
+    let mut page = Page::new("queue", "A long queue", &what);
+    page.line(&format!("* innkeeper: {}\n", server.settings));
+    page.head(&["", ""]);
+    table(&mut page, &found);
+    page.line("");
+    page.done(options.keep)
+}
+
+async fn measure(server: &Server, options: &Options) -> Found {
+    let idle = gateway_mib(server);
     let began = Instant::now();
-    let waiting = fill(&server, options.rooms / N).await;
-    let count = until_waiting(&server, |count| count >= options.rooms as f64 * 0.98).await;
-    let (filled, full) = (began.elapsed(), gateway_mib(&server));
-    let (aborts, looks) = abort(&server, &waiting, options.aborts).await;
+    let waiting = fill(server, options.rooms / N).await;
+    // Some have been served by then.
+    let count = until_waiting(server, |count| count >= options.rooms as f64 * 0.98).await;
+    let (filled, full) = (began.elapsed(), gateway_mib(server));
+    let (aborts, looks) = abort(server, &waiting, options.aborts).await;
     let served = waiting
         .served
         .lock()
@@ -88,51 +117,57 @@ pub async fn queue(options: Options) -> String {
         request.abort();
     }
     let left = Instant::now();
-    until_waiting(&server, |count| count == 0.0).await;
+    until_waiting(server, |count| count == 0.0).await;
     let emptied = left.elapsed();
-    sleep(Duration::from_secs(2)).await;
-    let after = gateway_mib(&server);
-    let what = format!(
-        "{} requests for {N} answers each, one after the other, to a gateway before a prefill and a decode worker with {N} slots, whose engines take \
-         {STEP_US} us a step.",
-        options.rooms / N
-    );
-    let mut page = Page::new("queue", "A long queue", &what);
-    page.line(&format!("* innkeeper: {}\n", server.settings));
-    page.head(&["", ""]);
-    page.row(&[
+    sleep(REST).await;
+    Found {
+        count,
+        filled,
+        mib: [idle, full, gateway_mib(server)],
+        aborts,
+        looks,
+        served,
+        emptied,
+    }
+}
+
+fn table(page: &mut Page, found: &Found) {
+    let Found {
+        count,
+        mib: [idle, full, after],
+        served,
+        ..
+    } = found;
+    let filled = found.filled.as_secs_f64();
+    let given_up = |times: &[f64]| match times {
+        [] => "–".to_owned(),
+        times => format!("{:.1}", Spread::of(times.iter().copied())),
+    };
+    page.entry(
         "rooms that waited, seen at once",
-        &format!(
-            "{count:.0}, {:.1} s after the first was asked for",
-            filled.as_secs_f64()
-        ),
-    ]);
-    page.row(&[
+        &format!("{count:.0}, {filled:.1} s after the first was asked for"),
+    );
+    page.entry(
         "gateway's memory idle, full, emptied (MiB)",
         &format!("{idle:.0}, {full:.0}, {after:.0}"),
-    ]);
-    page.row(&[
+    );
+    page.entry(
         "a room that waits (KiB)",
         &format!("{:.1}", (full - idle) * 1024.0 / count),
-    ]);
-    page.row(&[
+    );
+    page.entry(
         "requests served meanwhile; of those, before one that was asked earlier",
-        &format!("{}; {}", served.len(), overtaken(&served)),
-    ]);
-    page.row(&[
+        &format!("{}; {}", served.len(), overtaken(served)),
+    );
+    page.entry(
         "giving one up, until its rooms wait no more (ms)",
-        &format!("{:.1}", Spread::of(aborts)),
-    ]);
-    page.row(&[
-        "of that, one look at the metrics (ms)",
-        &format!("{:.1}", Spread::of(looks)),
-    ]);
-    page.row(&[
+        &given_up(&found.aborts),
+    );
+    page.entry("of that, one look at the metrics (ms)", &given_up(&found.looks));
+    page.entry(
         "giving all up, until none waits (s)",
-        &format!("{:.2}", emptied.as_secs_f64()),
-    ]);
-    page.line("");
-    page.done(options.keep)
+        &format!("{:.2}", found.emptied.as_secs_f64()),
+    );
 }
 
 /// Asks so many times, in order.

@@ -80,5 +80,9 @@ impl Samples {
 
 /// A cell of a table with so many digits after the point; a dash where nothing was measured.
 pub(super) fn cell(spread: Option<Spread>, digits: usize) -> String {
-    spread.map_or_else(|| "–".to_owned(), |spread| format!("{spread:.digits$}"))
+    match spread {
+        // Of answers of one token there are no gaps.
+        Some(spread) if spread.median.is_finite() => format!("{spread:.digits$}"),
+        _ => "–".to_owned(),
+    }
 }

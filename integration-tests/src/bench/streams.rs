@@ -2,9 +2,10 @@
 
 use clap::Args;
 
-use super::client::{Apart, Load};
+use super::client::{Apart, Load, Report};
 use super::page::Page;
 use super::server::{Size, mocks};
+use super::usage::Usage;
 
 /// How it is measured.
 #[derive(Clone, Debug, Args)]
@@ -33,17 +34,45 @@ const PROMPT_TOKENS: usize = 16;
 /// While few are open, theirs go faster: an answer must be longer than is ever computed of it.
 const ANSWER_TOKENS: u32 = 4_000;
 
+/// What was found.
+struct Held {
+    settings: String,
+    /// Whether all streams were open at once.
+    all_open: bool,
+    /// What the cluster had used before, and when all were open.
+    idle: Usage,
+    open: Usage,
+    /// And what it used while they were held.
+    used: Usage,
+    report: Report,
+}
+
 /// Measures, and gives a page in Markdown.
 ///
 /// # Panics
 /// If the cluster does not do what it must.
 pub async fn streams(options: Options) -> String {
+    let held = hold(&options).await;
+    let what = format!(
+        "{} streams over HTTP/1.1, opened {} a second and then held for {} s, each with a token every {} ms from one of {} decode workers, whose \
+         engines take that long for a step. The load generator is one thread on the same cores.",
+        options.streams, options.rate, options.seconds, options.period_ms, options.workers
+    );
+    let mut page = Page::new("streams", "Many streams", &what);
+    page.line(&format!("* innkeeper: {}\n", held.settings));
+    page.head(&["", ""]);
+    table(&mut page, &options, &held);
+    page.line("");
+    page.done(options.keep)
+}
+
+async fn hold(options: &Options) -> Held {
     let Options {
         streams,
         workers,
         period_ms,
         ..
-    } = options;
+    } = *options;
     let each = streams.div_ceil(workers);
     // A step takes as long as its sequences are many: with all of them, the period.
     let sets = [
@@ -71,85 +100,75 @@ pub async fn streams(options: Options) -> String {
         period_ms: Some(period_ms),
         ..server.load()
     };
-    let mut held = Apart::start(&load);
-    let all_open = held.all_open().await;
+    let mut load = Apart::start(&load);
+    let all_open = load.all_open().await;
     let open = server.usage();
-    let report = held.report().await;
+    let report = load.report().await;
     let used = server.usage() - &open;
-    let what = format!(
-        "{streams} streams over HTTP/1.1, opened {} a second and then held for {} s, each with a token every {period_ms} ms from one of {workers} \
-         decode workers, whose engines take that long for a step. The load generator is one thread on the same cores.",
-        options.rate, options.seconds
-    );
-    let mut page = Page::new("streams", "Many streams", &what);
-    page.line(&format!("* innkeeper: {}\n", server.settings));
-    page.head(&["", ""]);
-    let jitter = |share| format!("{:.1}", report.jitter.quantile_ms(share));
-    let memory = |label: &str| {
-        let of = |usage: &super::usage::Usage| {
-            usage
-                .processes
-                .get(label)
-                .map_or(f64::NAN, |used| used.memory_mib)
-        };
-        format!(
-            "{:.0} to {:.0} MiB, {:.1} KiB a stream",
-            of(&idle),
-            of(&open),
-            (of(&open) - of(&idle)) * 1024.0 / streams as f64
-        )
+    Held {
+        settings: server.settings.clone(),
+        all_open,
+        idle,
+        open,
+        used,
+        report,
+    }
+}
+
+fn table(page: &mut Page, options: &Options, held: &Held) {
+    let Held { report, used, .. } = held;
+    let gap = |share| report.gaps.quantile_ms(share);
+    let jitter = |share| report.jitter.quantile_ms(share);
+    let texts = report.gaps.count();
+    let cores = |label: &str| {
+        let used = used.processes.get(label);
+        used.map_or(f64::NAN, |used| used.cpu_seconds) / options.seconds
     };
-    page.row(&[
-        "all were open".to_owned(),
-        if all_open { "yes" } else { "no" }.to_owned(),
-    ]);
-    page.row(&[
-        "failed".to_owned(),
-        format!("{} {}", report.failed, report.errors.join("; ")),
-    ]);
-    page.row(&[
-        "texts while all were open".to_owned(),
-        report.gaps.count().to_string(),
-    ]);
-    page.row(&[
-        "gaps ms p50, p99".to_owned(),
-        format!(
-            "{:.0}, {:.0}",
-            report.gaps.quantile_ms(0.5),
-            report.gaps.quantile_ms(0.99)
+    page.entry("all were open", if held.all_open { "yes" } else { "no" });
+    page.entry(
+        "failed",
+        &format!("{} {}", report.failed, report.errors.join("; ")),
+    );
+    page.entry("texts while all were open", &texts.to_string());
+    page.entry("gaps ms p50, p99", &format!("{:.0}, {:.0}", gap(0.5), gap(0.99)));
+    page.entry(
+        "jitter ms p50, p99, most",
+        &format!("{:.1}, {:.1}, {:.1}", jitter(0.5), jitter(0.99), jitter(1.0)),
+    );
+    page.entry(
+        "gateway's memory, idle to all open",
+        &memory(held, "gateway", options.streams),
+    );
+    page.entry(
+        "decode workers' memory, idle to all open",
+        &memory(held, "worker decode", options.streams),
+    );
+    page.entry(
+        "cores that the cluster used meanwhile; of that, the gateway",
+        &format!(
+            "{:.2}; {:.2}",
+            used.cpu_seconds() / options.seconds,
+            cores("gateway")
         ),
-    ]);
-    page.row(&[
-        "jitter ms p50, p99, most".to_owned(),
-        format!("{}, {}, {}", jitter(0.5), jitter(0.99), jitter(1.0)),
-    ]);
-    page.row(&["gateway's memory, idle to all open".to_owned(), memory("gateway")]);
-    page.row(&[
-        "decode workers' memory, idle to all open".to_owned(),
-        memory("worker decode"),
-    ]);
-    page.row(&[
-        "cores that the cluster used meanwhile".to_owned(),
-        format!("{:.2}", used.cpu_seconds() / options.seconds),
-    ]);
-    page.row(&[
-        "of that, the gateway".to_owned(),
-        format!(
-            "{:.2}",
-            used.processes
-                .get("gateway")
-                .map_or(f64::NAN, |used| used.cpu_seconds)
-                / options.seconds
-        ),
-    ]);
-    page.row(&[
-        "us a text, all processes".to_owned(),
-        format!("{:.1}", used.cpu_seconds() * 1e6 / report.gaps.count() as f64),
-    ]);
-    page.row(&[
-        "clients' CPU s in all".to_owned(),
-        format!("{:.1}", report.client_cpu_seconds),
-    ]);
-    page.line("");
-    page.done(options.keep)
+    );
+    page.entry(
+        "us a text, all processes",
+        &format!("{:.1}", used.cpu_seconds() * 1e6 / texts as f64),
+    );
+    page.entry(
+        "clients' CPU s in all",
+        &format!("{:.1}", report.client_cpu_seconds),
+    );
+}
+
+fn memory(held: &Held, label: &str, streams: usize) -> String {
+    let of = |usage: &Usage| {
+        usage
+            .processes
+            .get(label)
+            .map_or(f64::NAN, |used| used.memory_mib)
+    };
+    let (idle, open) = (of(&held.idle), of(&held.open));
+    let a_stream = (open - idle) * 1024.0 / streams as f64;
+    format!("{idle:.0} to {open:.0} MiB, {a_stream:.1} KiB a stream")
 }

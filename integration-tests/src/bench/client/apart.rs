@@ -18,6 +18,8 @@ pub(in crate::bench) struct Apart {
     _process: Child,
     said: Lines<BufReader<ChildStdout>>,
     patience: Duration,
+    /// What has been read too early.
+    last: Option<String>,
 }
 
 impl Apart {
@@ -41,12 +43,16 @@ impl Apart {
             said: BufReader::new(said).lines(),
             // It ends by itself: its silences have limits too.
             patience: Duration::from_secs_f64(load.seconds) + Duration::from_secs(600),
+            last: None,
         }
     }
 
     /// Waits until all its streams are open; whether they ever are.
     pub(in crate::bench) async fn all_open(&mut self) -> bool {
-        self.line().await == ALL_OPEN
+        let line = self.line().await;
+        let all_open = line == ALL_OPEN;
+        self.last = (!all_open).then_some(line);
+        all_open
     }
 
     /// Waits for its end.
@@ -63,6 +69,9 @@ impl Apart {
     }
 
     async fn line(&mut self) -> String {
+        if let Some(line) = self.last.take() {
+            return line;
+        }
         let line = timeout(self.patience, self.said.next_line()).await;
         let line = line.expect("a load has its limits").expect("its output");
         line.expect("a load ends with its report")

@@ -18,6 +18,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// Counts a time.
+    #[expect(clippy::cast_possible_truncation, reason = "rounding down is meant")]
     pub fn add(&mut self, time: Duration) {
         let us = (time.as_nanos() as f64 / 1e3).max(1.0);
         self.add_to((us.ln() / WIDTH.ln()) as usize, 1);
@@ -46,6 +47,7 @@ impl Histogram {
 
     /// The time that this share (0 to 1) of all is not above, in milliseconds, to 1 %; `NaN` of none.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer times than that")]
     pub fn quantile_ms(&self, share: f64) -> f64 {
         let wanted = ((self.count() as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;

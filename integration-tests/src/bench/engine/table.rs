@@ -88,7 +88,7 @@ fn output(sample: &Sample) -> f64 {
     sample.report.tokens_per_second()
 }
 
-/// Tokens of prompts that were there already are not processed.
+/// Those that a cache has are counted too.
 fn prompt(sample: &Sample) -> f64 {
     sample.report.prompt_tokens as f64 / sample.report.seconds
 }
