@@ -85,10 +85,10 @@ pub async fn control(options: Options) -> String {
         }
     }
     let what = format!(
-        "A frontend, a prefill and a decode worker, as processes; engines that take no time; {} of {} tokens over HTTP/1.1 ({:?}). The load \
+        "A frontend, a prefill and a decode worker, as processes; engines that take no time; answers of {} tokens over HTTP/1.1 ({:?}). The load \
          generator is a process of its own on the same cores. Each was started afresh for every figure and measured {} times for {} s after \
          {WARM_UP_SECONDS} s, in turn; figures are medians (least to greatest).",
-        "answers", options.answer_tokens, options.endpoint, options.rounds, options.seconds
+        options.answer_tokens, options.endpoint, options.rounds, options.seconds
     );
     let mut page = Page::new("control", "The control path against NVIDIA Dynamo", &what);
     for (who, settings) in options.servers.iter().zip(settings) {
@@ -244,7 +244,8 @@ fn processes(page: &mut Page, options: &Options, found: &[Found]) {
             let Some(Sample { report, used }) = kept.last() else {
                 continue;
             };
-            for (name, used) in &used.processes {
+            // One that only watches the others uses nothing.
+            for (name, used) in used.processes.iter().filter(|(_, used)| used.cpu_seconds >= 0.01) {
                 let mut threads: Vec<(&String, f64)> = used
                     .threads
                     .iter()

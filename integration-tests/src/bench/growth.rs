@@ -64,8 +64,11 @@ impl Point {
     }
 }
 
+/// What it is called, and how it is taken.
+type Figure = (&'static str, fn(&Sample) -> f64);
+
 /// What is told of a point.
-const FIGURES: [(&str, fn(&Sample) -> f64); 4] = [
+const FIGURES: [Figure; 4] = [
     ("output tokens/s", |sample| sample.report.tokens_per_second()),
     ("CPU us a token", |sample| {
         sample.used.cpu_seconds() * 1e6 / sample.report.output_tokens as f64
