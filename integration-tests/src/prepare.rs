@@ -60,18 +60,24 @@ fn shared_cache() -> &'static Path {
     static CACHE: OnceLock<PathBuf> = OnceLock::new();
     CACHE.get_or_init(|| {
         let cache = dirs::cache_dir().expect("a cache folder").join("innkeeper");
-        model::fetch(
-            &ModelSource::Default,
-            &FetchOptions::new(cache.join("models")),
-            &mut |_| (),
-        )
-        .expect("the model can be fetched");
+        model_in(&cache);
         let ucx = cache.join("ucx");
         if Ucx::load(None, Some(&ucx)).is_err() {
             kv_ucx::fetch_wheel(&ucx, &mut |_, _| ()).expect("UCX is here or can be fetched");
         }
         cache
     })
+}
+
+fn model_in(cache: &Path) -> PathBuf {
+    let options = FetchOptions::new(cache.join("models"));
+    let file = model::fetch(&ModelSource::Default, &options, &mut |_| ());
+    file.expect("the model can be fetched")
+}
+
+/// The file of the default model, in the user's cache.
+pub(crate) fn model_file() -> PathBuf {
+    model_in(shared_cache())
 }
 
 /// The cache folder in `folder`.

@@ -25,17 +25,47 @@ pub(crate) fn memory_kib(pid: u32) -> u64 {
     number.and_then(|number| number.parse().ok()).expect("VmRSS")
 }
 
+/// Processor time that it has used, in hundredths of a second: by itself, and in the kernel.
+///
+/// # Panics
+/// If it has ended.
+#[must_use]
+pub(crate) fn ticks_by_mode(pid: u32) -> [u64; 2] {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process that runs");
+    // The name may have spaces; it is in brackets.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let mut used = fields.split_whitespace().skip(11);
+    [(); 2].map(|()| {
+        used.next()
+            .and_then(|field| field.parse().ok())
+            .unwrap_or_default()
+    })
+}
+
 /// Processor time that it has used, in hundredths of a second.
 ///
 /// # Panics
 /// If it has ended.
 #[must_use]
 pub(crate) fn ticks(pid: u32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process that runs");
-    // The name may have spaces; it is in brackets.
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    let used = fields.split_whitespace().skip(11).take(2);
-    used.filter_map(|field| field.parse::<u64>().ok()).sum()
+    ticks_by_mode(pid).into_iter().sum()
+}
+
+/// Its children.
+///
+/// # Panics
+/// If it has ended.
+#[must_use]
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process that runs");
+    let lines = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let ids = |line: String| -> Vec<u32> {
+        let ids = line.split_whitespace().filter_map(|id| id.parse().ok());
+        ids.collect()
+    };
+    lines.flat_map(ids).collect()
 }
 
 /// Processor time that it and its children have used so far, in hundredths of a second.
@@ -44,17 +74,7 @@ pub(crate) fn ticks(pid: u32) -> u64 {
 /// If one has ended.
 #[must_use]
 pub(crate) fn ticks_of_family(pid: u32) -> u64 {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process that runs");
-    let children = threads
-        .flatten()
-        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let children: Vec<u32> = children
-        .flat_map(|line| {
-            let ids = line.split_whitespace().filter_map(|id| id.parse().ok());
-            ids.collect::<Vec<u32>>()
-        })
-        .collect();
-    ticks(pid) + children.into_iter().map(ticks_of_family).sum::<u64>()
+    ticks(pid) + children(pid).into_iter().map(ticks_of_family).sum::<u64>()
 }
 
 /// The TCP ports that it listens at, whatever for.
