@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use observe::{Listener, NodeEvent, NodeWhat, RoomEvent, RoomWhat, StayEvent, StayWhat, Told};
-use room::{Attempt, Generation, Happening, PhaseKind, RoomId, StayPhase};
+use room::{Attempt, Generation, Happening, NodeId, PhaseKind, RoomId, StayPhase};
 
 use crate::trace::Trace;
 
@@ -28,11 +28,17 @@ pub enum Said {
     Outcome(RoomId),
     /// A worker is fenced for a lease of a room that it did not return.
     Fenced(RoomId),
+    /// A worker may hold a lease of an attempt from now on.
+    Leased(Attempt, NodeId),
+    /// A lease is proven returned.
+    Returned(Attempt, NodeId),
+    /// For its owner, nothing of a room is left anywhere.
+    Left(RoomId),
 }
 
 impl Said {
     /// Every name.
-    pub const NAMES: [&str; 8] = [
+    pub const NAMES: [&str; 11] = [
         "stay opened",
         "stay closed",
         "worker over",
@@ -41,6 +47,9 @@ impl Said {
         "attempt failed",
         "outcome told",
         "worker fenced",
+        "lease given",
+        "lease returned",
+        "nothing left",
     ];
 
     /// The name it is counted by.
@@ -55,6 +64,9 @@ impl Said {
             Self::Failed(..) => 5,
             Self::Outcome(_) => 6,
             Self::Fenced(_) => 7,
+            Self::Leased(..) => 8,
+            Self::Returned(..) => 9,
+            Self::Left(_) => 10,
         };
         Self::NAMES[at]
     }
@@ -121,12 +133,23 @@ fn of_room(event: &RoomEvent) -> Option<Said> {
         RoomWhat::Room(Happening::Transition(step)) => match step.to {
             PhaseKind::Queued => Some(Said::Next(room, generation)),
             PhaseKind::Draining => Some(Said::Past(room, generation)),
+            PhaseKind::Ended => Some(Said::Left(room)),
             _ => None,
         },
         RoomWhat::Room(Happening::AttemptFailed { error, .. }) => {
             Some(Said::Failed(Attempt { room, generation }, format!("{error:?}")))
         }
         RoomWhat::Room(Happening::Fenced { .. }) => Some(Said::Fenced(room)),
+        RoomWhat::Room(Happening::LegOpened { worker }) => {
+            Some(Said::Leased(Attempt { room, generation }, *worker))
+        }
+        RoomWhat::Room(Happening::LegReturned { worker, of, .. }) => {
+            let attempt = Attempt {
+                room,
+                generation: *of,
+            };
+            Some(Said::Returned(attempt, *worker))
+        }
         RoomWhat::OwnerDied { .. } => Some(Said::Past(room, Generation(u32::MAX))),
         RoomWhat::Answered { .. } => Some(Said::Outcome(room)),
         _ => None,

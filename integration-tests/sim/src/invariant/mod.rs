@@ -48,7 +48,7 @@ const LIVENESS: &str = "liveness";
 
 type Check = fn(&Evidence) -> Vec<String>;
 
-const CHECKS: [(&str, Check); 17] = [
+const CHECKS: [(&str, Check); 18] = [
     ("INV-01", inv01::check),
     ("INV-02", inv02::check),
     ("INV-03", inv03::check),
@@ -62,6 +62,7 @@ const CHECKS: [(&str, Check); 17] = [
     ("INV-11", inv11::check),
     ("INV-03", said::one_outcome),
     ("INV-07", said::only_newer),
+    ("INV-08", said::every_lease_is_proven),
     ("INV-10", said::possible_failures),
     ("INV-08", stays::closed_in_time),
     ("INV-08", stays::leaving_is_noticed),
