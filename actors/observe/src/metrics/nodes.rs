@@ -222,6 +222,11 @@ impl Nodes {
         for reason in ["engine_down", "engine_hangs", "transfer_down"] {
             let _ = self.faults.get_or_create(&of_reason(reason));
         }
+        // A rate needs to have seen the nothing before the first step.
+        for family in [&self.batch, &self.step_tokens, &self.step] {
+            let worker = Text::clone(worker);
+            let _ = family.get_or_create(&Worker { worker });
+        }
     }
 
     fn linked(&self, worker: Text, gateways: u32) {
