@@ -76,3 +76,11 @@ bench NAME *ARGS:
 page PICTURES="":
     cargo build --release
     bash integration-tests/browser/run "${CARGO_TARGET_DIR:-target}/release/innkeeper" {{PICTURES}}
+
+# The image without docker: ARCHIVE for `docker load`, `podman load`, `ctr images import`. `just image innkeeper.tar innkeeper:0.1.0-smollm2 smollm2`.
+image ARCHIVE NAME="localhost/innkeeper:dev" MODEL="":
+    deploy/image/build {{ARCHIVE}} {{NAME}} {{MODEL}}
+
+# The manifests: built, validated, and held against each other.
+manifests:
+    bash .ci/manifests

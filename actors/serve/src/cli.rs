@@ -56,6 +56,36 @@ pub(crate) enum Command {
     Doctor,
     /// Prints the effective configuration.
     Config,
+    /// Makes authorities and certificates for a cluster of several machines.
+    Certs(CertsArgs),
+    /// Makes a key for a client: its entry for the file `api.keys` on standard output, the key itself on standard error.
+    Key {
+        /// Whose it is.
+        name: String,
+    },
+    /// Does nothing for so long: for who may start a program and has no shell to wait in.
+    #[command(hide = true)]
+    Wait {
+        #[arg(value_name = "TIME", value_parser = length_ms)]
+        ms: u64,
+    },
+}
+
+/// Certificates.
+#[derive(Debug, Args)]
+pub(crate) struct CertsArgs {
+    /// Where they are kept, and the authorities; whoever gives the same folder again gets new certificates of the same authorities.
+    #[arg(long, value_name = "FOLDER", default_value = "innkeeper-certs")]
+    pub(crate) folder: PathBuf,
+    /// A name or address by which clients reach the gateways; may be repeated.
+    #[arg(long = "for", value_name = "HOST", default_value = "localhost")]
+    pub(crate) hosts: Vec<String>,
+    /// For how many days clients' certificate is good. (Those of nodes have no end: replace them when you like.)
+    #[arg(long, value_name = "N", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3_650))]
+    pub(crate) days: u32,
+    /// Prints them as Secrets, for `kubectl apply -f -`.
+    #[arg(long)]
+    pub(crate) kubernetes: bool,
 }
 
 /// A whole cluster.
@@ -252,7 +282,11 @@ impl Cli {
                 flag("--admin", "admin.listen", admin.as_ref());
             }
             Command::Chat(chat) => flag("--server", "api.https", chat.server.as_ref()),
-            Command::Doctor | Command::Config => {}
+            Command::Doctor
+            | Command::Config
+            | Command::Certs(_)
+            | Command::Key { .. }
+            | Command::Wait { .. } => {}
         }
         Ok(settings)
     }

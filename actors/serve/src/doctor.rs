@@ -35,7 +35,7 @@ async fn running(config: &Config) -> Option<SocketAddr> {
         matches!(asked, Ok((200, _))).then_some(config.api.http)
     };
     let operators = async {
-        let (status, body) = http::get(config.admin.listen, "/rooms").await.ok()?;
+        let (status, body) = http::Admin::of(config).ok()?.get("/rooms").await.ok()?;
         let rooms = serde_json::from_slice::<Vec<RoomRow>>(&body);
         (status == 200 && rooms.is_ok()).then_some(config.admin.listen)
     };

@@ -11,9 +11,9 @@ use crate::{http, output};
 
 /// Asks a gateway's admin listener and prints what it says.
 pub(crate) async fn run(config: &Config, args: &ExplainArgs) -> Result<()> {
-    let admin = config.admin.listen;
+    let admin = http::Admin::of(config)?;
     let path = format!("/rooms/{}/explain", http::escaped(args.what.trim()));
-    let body = http::asked(admin, &path).await?;
+    let body = admin.asked(&path).await?;
     if args.json {
         return Ok(output::print(&format!("{}\n", String::from_utf8_lossy(&body)))?);
     }

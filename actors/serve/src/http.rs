@@ -1,9 +1,10 @@
 //! One plain HTTP request to a node on this or another machine: what `rooms` and the ready line need.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::Request;
@@ -12,6 +13,9 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::admin;
+use crate::config::Config;
+
 /// For the whole exchange.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest answer: ten thousand rooms fit many times over.
@@ -19,14 +23,20 @@ const ANSWER_BYTES: usize = 64 << 20;
 
 /// `GET http://address/path`: status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<(u16, Bytes)> {
+    get_with(address, path, None).await
+}
+
+async fn get_with(address: SocketAddr, path: &str, token: Option<&str>) -> Result<(u16, Bytes)> {
     let exchange = async {
         let stream = TcpStream::connect(address).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         // Ends with the exchange: it is dropped when the answer is whole.
         let connection = async { connection.await.err() };
-        let request = Request::get(path)
-            .header("host", address.to_string())
-            .body(Empty::<Bytes>::new())?;
+        let mut request = Request::get(path).header("host", address.to_string());
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.body(Empty::<Bytes>::new())?;
         let answer = async {
             let response = sender.send_request(request).await?;
             let status = response.status().as_u16();
@@ -63,21 +73,58 @@ pub(crate) fn escaped(part: &str) -> String {
     text
 }
 
-/// `GET` of a gateway's admin listener: the body of a 200. What it says otherwise is the error.
-///
-/// # Errors
-/// If nothing answers there, or not with 200.
-pub(crate) async fn asked(admin: SocketAddr, path: &str) -> Result<Bytes> {
-    let (status, body) = get(admin, path).await.with_context(|| {
-        format!("no gateway's admin listener answers on {admin}: give its address with --admin")
-    })?;
-    match status {
-        200 => Ok(body),
-        // In its own words.
-        400 | 404 if !body.is_empty() && body.len() < 4_096 && !body.starts_with(b"<") => {
-            anyhow::bail!("{}", String::from_utf8_lossy(&body).trim())
+/// A gateway's admin listener, and the token that opens it, if it needs one.
+#[derive(Clone, Debug)]
+pub(crate) struct Admin {
+    address: SocketAddr,
+    token: Option<String>,
+}
+
+impl Admin {
+    /// As configured.
+    ///
+    /// # Errors
+    /// If the token cannot be read.
+    pub(crate) fn of(config: &Config) -> Result<Self> {
+        Ok(Self {
+            address: config.admin.listen,
+            token: admin::token(config)?,
+        })
+    }
+
+    /// `GET`: status and body.
+    pub(crate) async fn get(&self, path: &str) -> Result<(u16, Bytes)> {
+        get_with(self.address, path, self.token.as_deref()).await
+    }
+
+    /// `GET`: the body of a 200. What it says otherwise is the error.
+    ///
+    /// # Errors
+    /// If nothing answers there, or not with 200.
+    pub(crate) async fn asked(&self, path: &str) -> Result<Bytes> {
+        let (status, body) = self.get(path).await.with_context(|| {
+            format!("no gateway's admin listener answers on {self}: give its address with --admin")
+        })?;
+        match (status, &self.token) {
+            (200, _) => Ok(body),
+            (401, None) => {
+                bail!(
+                    "the admin listener of {self} asks for a token: give its file with --set admin.token=FILE"
+                )
+            }
+            (401, Some(_)) => bail!("the admin listener of {self} has another token than admin.token"),
+            // In its own words.
+            (400 | 404, _) if !body.is_empty() && body.len() < 4_096 && !body.starts_with(b"<") => {
+                bail!("{}", String::from_utf8_lossy(&body).trim())
+            }
+            _ => bail!("http://{self}{path} answered {status}: is that a gateway's admin listener?"),
         }
-        _ => anyhow::bail!("http://{admin}{path} answered {status}: is that a gateway's admin listener?"),
+    }
+}
+
+impl fmt::Display for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
     }
 }
 

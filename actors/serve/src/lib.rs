@@ -3,10 +3,12 @@
 //! It is a library only so that its own tests can ask for its feature `faults`, which the program then has too.
 
 mod admin;
+mod certs;
 mod chat;
 mod cli;
 mod compose;
 mod config;
+mod cors;
 mod doctor;
 mod door;
 mod explain;
@@ -15,6 +17,7 @@ mod faults;
 mod files;
 mod flags;
 mod http;
+mod keys;
 mod log;
 mod memory;
 mod output;
@@ -31,6 +34,7 @@ mod text;
 mod top;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -93,6 +97,12 @@ fn perform(cli: &Cli) -> Result<()> {
             Command::Top(_) => top::run(&config).await,
             Command::Doctor => doctor::run(&config).await,
             Command::Config => Ok(output::print(&config.to_toml()?)?),
+            Command::Certs(args) => certs::make(args),
+            Command::Key { name } => keys::print(name),
+            Command::Wait { ms } => {
+                tokio::time::sleep(Duration::from_millis(*ms)).await;
+                Ok(())
+            }
         }
     });
     // Not waited for: a read of standard input cannot be cancelled, and would keep the process for ever.

@@ -8,6 +8,7 @@ mod clocks;
 mod cluster_faults;
 mod cluster_storm;
 mod cluster_tokens;
+mod deploy;
 mod matrix;
 mod operators;
 mod probes;

@@ -1,5 +1,6 @@
 //! The operators' door, on a listener of its own: where every room is, how every worker is, metrics, and the live page.
 
+mod auth;
 mod events;
 mod feed;
 mod filter;
@@ -32,6 +33,7 @@ use runtime::{GatewayHandle, RoomView};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use auth::{guarded, token};
 use feed::Feed;
 use filter::Filter;
 pub(crate) use filter::{outcomes, phases, reasons};

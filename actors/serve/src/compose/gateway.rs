@@ -1,6 +1,7 @@
 //! A gateway's parts, and the doors in front of it.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,9 +22,9 @@ use super::observing::Observing;
 use super::{identity, models, new_node};
 use crate::config::Config;
 use crate::door::Door;
-use crate::files;
+use crate::keys::Ring;
 use crate::renewal::Renewals;
-use crate::{admin, ports};
+use crate::{admin, cors, files, keys, ports};
 
 /// Who comes through the doors that are of the API.
 const CLIENTS: &str = "clients";
@@ -81,14 +82,6 @@ pub(crate) async fn start(
     };
     let seen = observing.seen(node, Some(handle.clone()));
     let door = Door::new(handle.clone(), opened, served, guests.clone());
-    let operators = DoorsConfig {
-        plain: Some(config.admin.listen),
-        limits: DoorLimits {
-            connections: OPERATORS,
-            ..door_limits(config)
-        },
-        ..DoorsConfig::default()
-    };
     let mut serving = Serving {
         handle: handle.clone(),
         guests,
@@ -99,11 +92,14 @@ pub(crate) async fn start(
         admin: config.admin.listen,
     };
     let router = api::router(Arc::new(door), request_limits(config));
+    let router = serving.locked(config, router)?;
     serving
         .open(config, CLIENTS, clients(config, renewals)?, router)
         .await?;
-    let router = admin::router(handle, about, seen);
-    let bound = serving.open(config, "operators", operators, router).await?;
+    let router = admin::guarded(admin::router(handle, about, seen), config)?;
+    let bound = serving
+        .open(config, "operators", operators_doors(config), router)
+        .await?;
     serving.admin = bound.unwrap_or(config.admin.listen);
     Ok(serving)
 }
@@ -154,6 +150,29 @@ fn renew(config: &Config, name: &str, endpoint: &quinn::Endpoint) -> Result<()> 
 }
 
 impl Serving {
+    /// The clients' router for those who have a key, where keys are asked for, and for pages of the web that may ask. What a page is allowed
+    /// it is told before it shows a key.
+    fn locked(&mut self, config: &Config, router: axum::Router) -> Result<axum::Router> {
+        let api = &config.api;
+        if api.keys.is_empty() {
+            let open = [api.http, api.https]
+                .into_iter()
+                .find(|address| !address.ip().is_loopback());
+            if let Some(address) = open {
+                warn!(%address, "whoever reaches this door is served: api.keys names no file");
+            }
+            return Ok(cors::shared(router, &api.cors));
+        }
+        let ring = Arc::new(Ring::open(Path::new(&api.keys))?);
+        let following = Arc::clone(&ring).follow(self.stop.clone());
+        // Ends with the stop, as the doors do.
+        self.doors.spawn(async move {
+            following.await;
+            Ok(())
+        });
+        Ok(cors::shared(keys::guarded(router, ring), &api.cors))
+    }
+
     /// Opens doors for these people, served until the stop; gives where the plain one is.
     async fn open(
         &mut self,
@@ -225,6 +244,17 @@ impl Serving {
         while self.doors.join_next().await.is_some() {}
         // Workers give this gateway's rooms back now, and do not wait out the lease.
         node.leave().await;
+    }
+}
+
+fn operators_doors(config: &Config) -> DoorsConfig {
+    DoorsConfig {
+        plain: Some(config.admin.listen),
+        limits: DoorLimits {
+            connections: OPERATORS,
+            ..door_limits(config)
+        },
+        ..DoorsConfig::default()
     }
 }
 

@@ -5,11 +5,15 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use api::Tls;
 use mesh::{DevCa, Identity, IdentityFiles};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
 use wire::Role;
 
 use crate::config::Config;
@@ -22,6 +26,8 @@ pub(crate) fn node_files(config: &Config) -> Option<Files> {
     let IdentityFiles { cert, key, ca } = IdentityFiles::in_folder(Path::new(folder));
     Some(Files::look(vec![cert, key, ca]))
 }
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Who this process is to other nodes.
 pub(crate) fn node(config: &Config, name: &str, role: Role) -> Result<Identity> {
@@ -70,7 +76,7 @@ pub(crate) fn web(config: &Config) -> Result<Tls> {
     );
     if api.cert.is_empty() {
         let folder = paths::web_ca(config)?;
-        return issue_web(&folder, api.https.ip()).with_context(|| {
+        return development(&folder, api.https.ip()).with_context(|| {
             format!(
                 "the development authority for clients in {} (api.cert and api.key do without it)",
                 folder.display()
@@ -81,21 +87,46 @@ pub(crate) fn web(config: &Config) -> Result<Tls> {
     Tls::from_pem(&cert, &key).context("api.cert and api.key")
 }
 
-/// A certificate for this machine, made anew at every start: the address may be another one. P-256, which every client knows.
-fn issue_web(folder: &Path, address: IpAddr) -> Result<Tls> {
+/// A certificate for this machine, made anew at every start: the address may be another one.
+fn development(folder: &Path, address: IpAddr) -> Result<Tls> {
+    let mut hosts = vec!["localhost".to_owned()];
+    hosts.extend([Ipv4Addr::LOCALHOST.to_string(), Ipv6Addr::LOCALHOST.to_string()]);
+    if !address.is_unspecified() && !address.is_loopback() {
+        hosts.push(address.to_string());
+    }
+    let made = issue_web(folder, &hosts, None)?;
+    Ok(Tls::from_pem(made.cert.as_bytes(), made.key.as_bytes())?)
+}
+
+/// A certificate that clients see, its key, and the authority that vouches for it, in PEM.
+pub(crate) struct Web {
+    pub(crate) cert: String,
+    pub(crate) key: String,
+    pub(crate) ca: String,
+}
+
+/// A certificate for these names and addresses, by the authority in `folder`, which is made if there is none; good for so many days from
+/// now, or without an end. P-256, which every client knows.
+pub(crate) fn issue_web(folder: &Path, hosts: &[String], days: Option<u32>) -> Result<Web> {
     let issuer = open_web(folder)?;
     let key = KeyPair::generate()?;
-    let mut leaf = CertificateParams::new(vec!["localhost".to_owned()])?;
+    // What is an address becomes one.
+    let mut leaf = CertificateParams::new(hosts)?;
     leaf.distinguished_name.push(DnType::CommonName, "innkeeper");
-    let mut addresses: Vec<IpAddr> = vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-    addresses.extend(Some(address).filter(|ip| !ip.is_unspecified() && !ip.is_loopback()));
-    leaf.subject_alt_names
-        .extend(addresses.into_iter().map(SanType::IpAddress));
+    leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    if let Some(days) = days {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let now = rcgen::date_time_ymd(1970, 1, 1) + now;
+        // Clocks differ.
+        leaf.not_before = now - HOUR;
+        leaf.not_after = now + 24 * HOUR * days;
+    }
     let cert = leaf.signed_by(&key, &issuer)?;
-    Ok(Tls::from_pem(
-        cert.pem().as_bytes(),
-        key.serialize_pem().as_bytes(),
-    )?)
+    Ok(Web {
+        cert: cert.pem(),
+        key: key.serialize_pem(),
+        ca: fs::read_to_string(folder.join("ca.crt"))?,
+    })
 }
 
 /// The authority in `folder`, made if there is none. Several processes may do this at a time: all get the same one.
@@ -148,7 +179,8 @@ fn put(partial: &Path, folder: &Path, cert: &str, key: &str) -> std::io::Result<
     }
 }
 
-fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
+/// Writes a file that is its owner's alone, and was not there.
+pub(crate) fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -200,7 +232,7 @@ mod tests {
         let cache = tempfile::tempdir().expect("a folder");
         for address in ["127.0.0.1", "0.0.0.0", "10.1.2.3", "::1"] {
             let folder = cache.path().join("web");
-            issue_web(&folder, address.parse().expect("an address")).expect(address);
+            development(&folder, address.parse().expect("an address")).expect(address);
         }
     }
 }

@@ -30,6 +30,7 @@ use gateway::Serving;
 use observing::Observing;
 use worker::{Place, Transport};
 
+pub(crate) use identity::{issue_web, write_secret};
 use models::open_file;
 pub(crate) use models::{open as open_model, served_name};
 pub(crate) use worker::{check as check_worker, check_settings as check_worker_settings, ucx};
@@ -210,7 +211,7 @@ pub(crate) async fn worker(
     let nodes = vec![who(&name, role)];
     let (mut node, observing) = Observing::start(config, telemetry, nodes).await?;
     let mut signals = Signals::listen();
-    let router = admin::node_router(observing.seen(&node, None));
+    let router = admin::guarded(admin::node_router(observing.seen(&node, None)), config)?;
     let mut door = AdminDoor::open(ports::worker_admin(config), router).await?;
     info!(admin = %door.address(), "the worker's admin listener");
     let mut renewals = Renewals::new(observing.expiries());

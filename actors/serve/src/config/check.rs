@@ -63,7 +63,20 @@ impl Config {
                 ));
             }
         }
+        self.check_cors()?;
         self.check_tracing()
+    }
+
+    fn check_cors(&self) -> Result<(), Broken> {
+        let is_right =
+            |origin: &&String| *origin == "*" || (is_origin(origin, true) && !origin.ends_with('/'));
+        match self.api.cors.iter().find(|origin| !is_right(origin)) {
+            None => Ok(()),
+            Some(origin) => {
+                let rule = "origins as browsers send them, https://HOST or http://HOST:PORT, or *".to_owned();
+                Err(broken("api.cors", origin, rule))
+            }
+        }
     }
 
     fn check_tracing(&self) -> Result<(), Broken> {

@@ -44,6 +44,10 @@ pub(crate) struct Api {
     pub(crate) max_requests: usize,
     /// Largest `n`.
     pub(crate) max_n: u32,
+    /// File of clients' keys; empty: whoever reaches the door is served.
+    pub(crate) keys: String,
+    /// Origins whose pages may ask in a browser, such as `https://chat.example.com`; `*`: all.
+    pub(crate) cors: Vec<String>,
 }
 
 /// The operators' door.
@@ -54,6 +58,8 @@ pub(crate) struct Admin {
     pub(crate) listen: SocketAddr,
     /// A worker's: `/stays`, `/health`, `/metrics`; port 0: any that is free, which the log names.
     pub(crate) worker: SocketAddr,
+    /// File with the token that opens both; empty: they are open.
+    pub(crate) token: String,
 }
 
 /// Links between nodes.
@@ -266,6 +272,8 @@ impl Default for Api {
             max_body_bytes: 4 << 20,
             max_requests: 4_096,
             max_n: 16,
+            keys: String::new(),
+            cors: Vec::new(),
         }
     }
 }
@@ -275,6 +283,7 @@ impl Default for Admin {
         Self {
             listen: SocketAddr::new(LOOPBACK, 9090),
             worker: SocketAddr::new(LOOPBACK, 0),
+            token: String::new(),
         }
     }
 }

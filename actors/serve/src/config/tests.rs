@@ -154,6 +154,30 @@ fn a_value_out_of_range_is_told_with_the_range() {
 }
 
 #[test]
+fn pages_that_may_ask_are_named_by_their_origins() {
+    let cors = set("api.cors=https://chat.example.com, http://localhost:3000")
+        .expect("loads")
+        .api
+        .cors;
+    assert_eq!(cors, ["https://chat.example.com", "http://localhost:3000"]);
+    assert!(set("api.cors=*").is_ok());
+    for wrong in [
+        "chat.example.com",
+        "https://chat.example.com/",
+        "https://chat.example.com/chat",
+        "null",
+    ] {
+        check(
+            set(&format!("api.cors={wrong}")),
+            &format!(
+                "api.cors is {wrong} (--set api.cors={wrong}): it must be origins as browsers send them, https://HOST or \
+                 http://HOST:PORT, or *"
+            ),
+        );
+    }
+}
+
+#[test]
 fn there_are_fewer_than_sixty_options() {
     let options = Config::keys().len();
     assert!((20..60).contains(&options), "{options} options");

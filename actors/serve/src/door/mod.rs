@@ -20,6 +20,8 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use wire::TraceContext;
 
+use crate::keys;
+
 /// The service behind the clients' door.
 pub(crate) struct Door {
     gateway: GatewayHandle,
@@ -67,6 +69,7 @@ impl Door {
         let prompt = self.prompts.encoded(&request.prompt, request.timeout).await?;
         let prompt_tokens = u32::try_from(prompt.tokens.len()).unwrap_or(u32::MAX);
         let room = self.context_tokens() - prompt_tokens;
+        let visit = keys::current();
         let job = Job {
             request_id: request.request_id.clone(),
             prompt: prompt.tokens,
@@ -75,7 +78,7 @@ impl Door {
             sampling: sampling(&request),
             ignore_eos: request.ignore_eos,
             priority: 128,
-            salt: 0,
+            salt: visit.as_ref().map_or(0, |visit| visit.salt()),
             timeout: request.timeout.saturating_sub(began.elapsed()),
             trace: Some(trace(request.traceparent.as_deref())),
             prepared: Preparation {
@@ -85,10 +88,13 @@ impl Door {
             },
         };
         let answer = self.gateway.submit(job).await.map_err(|why| refused(&why))?;
+        if let Some(visit) = &visit {
+            visit.charge(prompt_tokens);
+        }
         let room_ids = answer.rooms().iter().map(ToString::to_string).collect();
         let traceparent = answer.traceparent();
         // Ends with the answer, when the client leaves, or at the request's deadline.
-        let events = Relay::new(answer, self.model.tokenizer(), &request, guest);
+        let events = Relay::new(answer, self.model.tokenizer(), &request, visit, guest);
         Ok(Generation {
             room_ids,
             traceparent,

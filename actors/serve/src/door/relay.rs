@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use api::{Event, FinishReason, GenerateRequest};
-use futures_util::Stream;
+use api::{Event, Failure, FailureKind, FinishReason, GenerateRequest};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, Stream};
 use model::Tokenizer;
 use room::{Finish, Outcome};
 use runtime::{Answer, AnswerEvent};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::outcome;
+use crate::keys::Visit;
 use crate::text::TextStream;
 
 /// An answer as the door's events. Dropping it drops the answer, which aborts what has not ended.
@@ -28,7 +30,27 @@ pub(super) struct Relay {
     /// What the last event of the answer has come to.
     relayed: VecDeque<Event>,
     timeout: Duration,
+    /// The key it came with, where keys are asked for.
+    key: Option<Key>,
+    /// The key is no longer good: the answer ended with that.
+    withdrawn: bool,
     _guest: TaskTrackerToken,
+}
+
+/// What is charged for the answer, and ends it.
+struct Key {
+    visit: Arc<Visit>,
+    withdrawn: BoxFuture<'static, ()>,
+}
+
+impl Key {
+    fn new(visit: Arc<Visit>) -> Self {
+        let watched = Arc::clone(&visit);
+        Self {
+            visit,
+            withdrawn: Box::pin(async move { watched.withdrawn().await }),
+        }
+    }
 }
 
 impl Relay {
@@ -37,6 +59,7 @@ impl Relay {
         answer: Answer,
         tokenizer: &Arc<Tokenizer>,
         request: &GenerateRequest,
+        visit: Option<Arc<Visit>>,
         guest: TaskTrackerToken,
     ) -> Self {
         let texts = (0..request.n).map(|_| TextStream::new(tokenizer, &request.stop));
@@ -45,6 +68,8 @@ impl Relay {
             texts: texts.collect(),
             relayed: VecDeque::new(),
             timeout: request.timeout,
+            key: visit.map(Key::new),
+            withdrawn: false,
             _guest: guest,
         }
     }
@@ -52,6 +77,9 @@ impl Relay {
     /// What there is to say of an event; nothing of one that comes after a stop string.
     fn relay(&mut self, event: AnswerEvent) {
         let (AnswerEvent::Tokens { index, .. } | AnswerEvent::Ended { index, .. }) = event;
+        if let (Some(key), AnswerEvent::Tokens { tokens, .. }) = (&self.key, &event) {
+            key.visit.charge(number(tokens.len()));
+        }
         let Some(text) = self.texts.get_mut(index).filter(|text| !text.stopped()) else {
             return;
         };
@@ -86,6 +114,13 @@ impl Stream for Relay {
             if let Some(event) = self.relayed.pop_front() {
                 return Poll::Ready(Some(event));
             }
+            if self.withdrawn {
+                return Poll::Ready(None);
+            }
+            if self.key.as_mut().is_some_and(|key| key.withdrawn.poll_unpin(cx).is_ready()) {
+                self.withdrawn = true;
+                return Poll::Ready(Some(no_longer_good()));
+            }
             // Bounded by the request's deadline: see `Answer::next`.
             let Some(event) = ready!(self.answer.poll_next(cx)) else {
                 return Poll::Ready(None);
@@ -96,6 +131,15 @@ impl Stream for Relay {
             }
         }
     }
+}
+
+fn no_longer_good() -> Event {
+    let failure = Failure {
+        kind: FailureKind::Cancelled,
+        message: "the key of this request is no longer good".to_owned(),
+        phase: None,
+    };
+    Event::Failed { index: 0, failure }
 }
 
 /// Tokens of the prompt that were in a cache before this request came. What its later rooms find there may be its first one's own work.

@@ -3,7 +3,6 @@
 mod table;
 
 use std::io::IsTerminal;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -13,7 +12,8 @@ use tokio::time::sleep;
 use crate::admin::{RoomRow, WorkerRow};
 use crate::cli::RoomsArgs;
 use crate::config::Config;
-use crate::{http, output};
+use crate::http::{Admin, escaped};
+use crate::output;
 
 /// Between two looks of `--watch`.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -23,13 +23,13 @@ const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 
 /// Asks a gateway's admin listener and prints what it says; with `--watch` until it is interrupted, or the gateway does not answer.
 pub(crate) async fn run(config: &Config, args: &RoomsArgs) -> Result<()> {
-    let admin = config.admin.listen;
+    let admin = Admin::of(config)?;
     if args.json {
-        let body = http::asked(admin, &path(args)).await?;
+        let body = admin.asked(&path(args)).await?;
         return Ok(output::print(&format!("{}\n", String::from_utf8_lossy(&body)))?);
     }
     loop {
-        let page = page(admin, args).await?;
+        let page = page(&admin, args).await?;
         if !args.watch {
             return Ok(output::print(&page)?);
         }
@@ -49,7 +49,7 @@ pub(crate) async fn run(config: &Config, args: &RoomsArgs) -> Result<()> {
 }
 
 /// The rooms as a table; of a worker that is asked for, where it can be asked itself.
-async fn page(admin: SocketAddr, args: &RoomsArgs) -> Result<String> {
+async fn page(admin: &Admin, args: &RoomsArgs) -> Result<String> {
     let rows: Vec<RoomRow> = asked(admin, &path(args)).await?;
     let mut page = match (rows.as_slice(), args.ended) {
         ([], _) => none(args).to_owned(),
@@ -63,8 +63,8 @@ async fn page(admin: SocketAddr, args: &RoomsArgs) -> Result<String> {
     Ok(page)
 }
 
-async fn asked<T: DeserializeOwned>(admin: SocketAddr, path: &str) -> Result<T> {
-    let body = http::asked(admin, path).await?;
+async fn asked<T: DeserializeOwned>(admin: &Admin, path: &str) -> Result<T> {
+    let body = admin.asked(path).await?;
     serde_json::from_slice(&body).with_context(|| {
         format!("http://{admin}{path} did not answer with what there should be: is it another version?")
     })
@@ -83,7 +83,7 @@ fn path(args: &RoomsArgs) -> String {
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)));
     let pairs: Vec<String> = given
-        .map(|(name, value)| format!("{name}={}", http::escaped(&value)))
+        .map(|(name, value)| format!("{name}={}", escaped(&value)))
         .collect();
     let list = if args.ended { "/rooms/ended" } else { "/rooms" };
     match pairs.as_slice() {

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::admin::Overview;
 use crate::config::Config;
-use crate::http;
+use crate::http::{Admin, escaped};
 use state::{Asked, State};
 
 /// Between two questions.
@@ -34,32 +34,32 @@ const KEYS: usize = 16;
 
 /// Runs until the user leaves.
 pub(crate) async fn run(config: &Config) -> Result<()> {
-    let admin = config.admin.listen;
+    let admin = Admin::of(config)?;
     // What is wrong with the address is said before the screen is taken.
-    let first = overview(admin).await?;
+    let first = overview(&admin).await?;
     if !std::io::IsTerminal::is_terminal(&std::io::stdout()) {
         bail!("top draws on a terminal: for a file or a pipe there is `innkeeper rooms --json`");
     }
     let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on")?;
-    let ended = watch(&mut terminal, admin, State::new(first)).await;
+    let ended = watch(&mut terminal, &admin, State::new(first)).await;
     ratatui::restore();
     ended
 }
 
-async fn overview(admin: std::net::SocketAddr) -> Result<Overview> {
-    let body = http::asked(admin, "/overview").await?;
+async fn overview(admin: &Admin) -> Result<Overview> {
+    let body = admin.asked("/overview").await?;
     serde_json::from_slice(&body).with_context(|| {
         format!("http://{admin}/overview did not answer with an overview: is it another version?")
     })
 }
 
-async fn account(admin: std::net::SocketAddr, room: &str) -> Result<Account> {
-    let body = http::asked(admin, &format!("/rooms/{}/explain", http::escaped(room))).await?;
+async fn account(admin: &Admin, room: &str) -> Result<Account> {
+    let body = admin.asked(&format!("/rooms/{}/explain", escaped(room))).await?;
     let accounts: Vec<Account> = serde_json::from_slice(&body).context("no account")?;
     accounts.into_iter().next_back().context("no account")
 }
 
-async fn watch(terminal: &mut DefaultTerminal, admin: std::net::SocketAddr, mut state: State) -> Result<()> {
+async fn watch(terminal: &mut DefaultTerminal, admin: &Admin, mut state: State) -> Result<()> {
     let (sender, mut keys) = tokio::sync::mpsc::channel(KEYS);
     // Ends when nobody takes keys any more: it looks between two of its short waits.
     let reader = spawn_blocking(move || {
@@ -111,7 +111,7 @@ async fn watch(terminal: &mut DefaultTerminal, admin: std::net::SocketAddr, mut 
 }
 
 /// Asks for the room that is open, if one is.
-async fn refresh(admin: std::net::SocketAddr, state: &mut State) {
+async fn refresh(admin: &Admin, state: &mut State) {
     if let Some(room) = state.opened.clone() {
         state.account = Some(account(admin, &room).await.map_err(|error| format!("{error:#}")));
     }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
+
 use crate::program::{check_mistake, innkeeper};
 
 fn check_config(arguments: &[&str], environment: &[(&str, &str)], expected: &str) {
@@ -110,4 +112,46 @@ fn a_reader_of_the_output_may_leave() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert!(output.status.success());
+}
+
+#[test]
+fn a_key_is_told_apart_from_its_entry() {
+    let output = innkeeper(&["key", "team-a"], &[]);
+    assert!(output.status.success(), "{output:?}");
+    let entry: toml::Table = String::from_utf8_lossy(&output.stdout).parse().expect("is TOML");
+    let entry = &entry["key"][0];
+    let key = String::from_utf8(output.stderr).expect("a key");
+    let digest: String = Sha256::digest(key.trim())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(entry["name"].as_str(), Some("team-a"));
+    assert_eq!(entry["sha256"].as_str(), Some(digest.as_str()));
+    check_mistake(&["key", "team a"], "a name is 1 to 64 ASCII letters");
+}
+
+#[test]
+fn certificates_are_printed_as_secrets() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("UTF-8");
+    let output = innkeeper(&["certs", "--folder", path, "--kubernetes"], &[]);
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let named = printed
+        .lines()
+        .filter_map(|line| line.strip_prefix("  name: innkeeper-"));
+    let named: Vec<&str> = named.collect();
+    assert_eq!(named, ["mesh-gateway", "mesh-prefill", "mesh-decode", "web"]);
+    check_mistake(
+        &["certs", "--folder", path, "--for", "no host"],
+        "--for no host: write a name or an address",
+    );
+}
+
+#[test]
+fn a_lock_without_a_token_is_told() {
+    check_mistake(
+        &["rooms", "--set", "admin.token=no/such"],
+        "admin.token: cannot read no/such",
+    );
 }
