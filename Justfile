@@ -72,6 +72,11 @@ evidence:
 bench NAME *ARGS:
     bash integration-tests/bench/run {{NAME}} {{ARGS}}
 
+# A trace of requests in virtual time through the real scheduler, cache, placement and admission: `--prefill N --decode M --policy P --speed S`,
+# several with commas. The trace is a file of yours (`--help` says where to get one). `--publish FOLDER` writes tables and curves.
+replay TRACE *ARGS:
+    cargo run --release -p innkeeper-replay -- {{TRACE}} {{ARGS}}
+
 # The live page in a real browser, with ten thousand rooms that are made up and with a real cluster. Needs node and npm; pictures go to PICTURES.
 page PICTURES="":
     cargo build --release

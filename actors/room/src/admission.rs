@@ -18,10 +18,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::command::{Bid, Credit, Priority};
 use crate::config::DeskLimits;
 use crate::credit::{Advert, Need, WorkerSpec};
-use crate::id::{Attempt, Generation, NodeId, RoomId};
+use crate::id::{Attempt, BlockHash, Generation, NodeId, RoomId};
+use crate::index::{PrefixIndex, Taken};
 use crate::input::Route;
+use crate::ledger::CacheChange;
 use crate::outcome::Failure;
 use crate::placement::{Placement, WorkerView};
+use crate::policy::{Asked, Choice, Hints, Pace, Policy};
 use crate::time::Time;
 
 /// What the desk decided about a waiting attempt, which waits no more.
@@ -69,7 +72,20 @@ struct Place {
 #[derive(Debug)]
 struct Waiting {
     bid: Bid,
+    hints: Hints,
     passed: u32,
+}
+
+impl Waiting {
+    fn asked<'a>(&'a self, index: &'a PrefixIndex) -> Asked<'a> {
+        Asked {
+            attempt: self.bid.attempt,
+            positions: self.bid.positions,
+            max_positions: self.bid.max_positions,
+            hints: &self.hints,
+            index,
+        }
+    }
 }
 
 /// The queue of waiting rooms, and the credit of the workers.
@@ -80,6 +96,7 @@ struct Waiting {
 pub struct Desk {
     limits: DeskLimits,
     placement: Placement,
+    index: PrefixIndex,
     queue: BTreeMap<Place, Waiting>,
     places: BTreeMap<RoomId, Place>,
     /// Of those in the queue: how many answers have begun.
@@ -97,6 +114,7 @@ impl Desk {
         Self {
             limits,
             placement: Placement::new(limits),
+            index: PrefixIndex::default(),
             queue: BTreeMap::new(),
             places: BTreeMap::new(),
             begun: 0,
@@ -105,11 +123,27 @@ impl Desk {
         }
     }
 
+    /// A desk without workers that chooses among those with credit by this policy, and not by load alone.
+    #[must_use]
+    pub fn with_policy(limits: DeskLimits, policy: Box<dyn Policy>, now: Time) -> Self {
+        let mut desk = Self::new(limits, now);
+        desk.placement.use_policy(policy);
+        desk
+    }
+
     /// A room asks for credit. A second bid of a room takes the place of its first.
     ///
     /// # Errors
     /// [`Failure::QueueFull`], or [`Failure::TooLarge`] if `max_positions` cannot fit on any connected worker.
     pub fn enqueue(&mut self, bid: Bid) -> Result<(), Failure> {
+        self.enqueue_with(bid, Hints::default())
+    }
+
+    /// The same, with what a policy may look at.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    pub fn enqueue_with(&mut self, bid: Bid, hints: Hints) -> Result<(), Failure> {
         self.leave_queue(bid.attempt.room);
         let bound = match bid.attempt.generation {
             Generation::FIRST => self.limits.queue_rooms,
@@ -129,7 +163,14 @@ impl Desk {
         };
         self.places.insert(room, place);
         self.begun += usize::from(bid.begun);
-        self.queue.insert(place, Waiting { bid, passed: 0 });
+        self.queue.insert(
+            place,
+            Waiting {
+                bid,
+                hints,
+                passed: 0,
+            },
+        );
         self.changed = true;
         Ok(())
     }
@@ -156,12 +197,14 @@ impl Desk {
     /// A worker is linked. What was promised at it under an earlier link is forgotten with that link.
     pub fn worker_up(&mut self, now: Time, node: NodeId, spec: WorkerSpec) {
         self.placement.up(node, spec, now);
+        self.index.worker_up(node, spec.blocks);
         self.workers_changed(now);
     }
 
     /// A worker's link is fenced.
     pub fn worker_down(&mut self, now: Time, node: NodeId) {
         self.placement.down(node);
+        self.index.worker_down(node);
         self.workers_changed(now);
     }
 
@@ -169,6 +212,21 @@ impl Desk {
     pub fn advertise(&mut self, now: Time, node: NodeId, advert: Advert) {
         self.placement.advertise(node, advert, now);
         self.workers_changed(now);
+    }
+
+    /// A worker said how fast it is.
+    pub fn paced(&mut self, node: NodeId, pace: Pace) {
+        self.placement.paced(node, pace);
+    }
+
+    /// A worker's cache changed. After [`Taken::Gap`] it is to be asked for all that it has.
+    pub fn cache_changed(&mut self, node: NodeId, change: CacheChange) -> Taken {
+        self.index.apply(node, change)
+    }
+
+    /// All that a worker's cache has, and the number of its next change.
+    pub fn cache_listed(&mut self, node: NodeId, next: u64, hashes: &[BlockHash]) {
+        self.index.list(node, next, hashes);
     }
 
     /// The next decision. Call until `None` after every change and every timeout.
@@ -239,6 +297,7 @@ impl Desk {
 
     /// The first in the queue that fits, or that never will.
     fn search(&mut self, now: Time) -> Option<Verdict> {
+        self.placement.look(now);
         if self.queue.is_empty() {
             return None;
         }
@@ -250,12 +309,17 @@ impl Desk {
             let need = Need::of(&waiting.bid, &self.limits);
             let is_next = waiting.passed >= self.limits.max_passed;
             let avoid = if is_next { &nobody } else { &waiting.bid.avoid };
-            if let Some(route) = self.placement.route(&spares, need, avoid) {
-                found = Some((*place, need, Some(route)));
-                break;
-            }
-            if self.placement.never_fits(need) {
-                found = Some((*place, need, None));
+            let asked = waiting.asked(&self.index);
+            let choice = self.placement.choose(now, &spares, need, avoid, &asked);
+            found = match choice {
+                Choice::Take(route) => Some((*place, need, Ok(route))),
+                Choice::Refuse => Some((*place, need, Err(Failure::NoCredit))),
+                Choice::Wait if self.placement.never_fits(need) => {
+                    Some((*place, need, Err(Failure::TooLarge)))
+                }
+                Choice::Wait => None,
+            };
+            if found.is_some() {
                 break;
             }
             if is_next && self.placement.could_fit(need) {
@@ -264,28 +328,26 @@ impl Desk {
             passed.push(*place);
         }
         let (place, need, route) = found?;
-        let attempt = self.queue.get(&place)?.bid.attempt;
-        self.leave_queue(place.room);
-        let Some(route) = route else {
-            return Some(Verdict::Refused {
-                attempt,
-                failure: Failure::TooLarge,
-            });
+        let waiting = self.leave_queue(place.room)?;
+        let attempt = waiting.bid.attempt;
+        let route = match route {
+            Ok(route) => route,
+            Err(failure) => return Some(Verdict::Refused { attempt, failure }),
         };
         for place in passed {
             if let Some(waiting) = self.queue.get_mut(&place) {
                 waiting.passed = waiting.passed.saturating_add(1);
             }
         }
-        self.placement.promise(attempt, route, need, now);
+        self.placement
+            .promise(&waiting.asked(&self.index), route, need, now);
         Some(Verdict::Granted { attempt, route })
     }
 
-    fn leave_queue(&mut self, room: RoomId) {
-        let place = self.places.remove(&room);
-        if let Some(left) = place.and_then(|place| self.queue.remove(&place)) {
-            self.begun -= usize::from(left.bid.begun);
-        }
+    fn leave_queue(&mut self, room: RoomId) -> Option<Waiting> {
+        let left = self.queue.remove(&self.places.remove(&room)?)?;
+        self.begun -= usize::from(left.bid.begun);
+        Some(left)
     }
 
     fn workers_changed(&mut self, now: Time) {

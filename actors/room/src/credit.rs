@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::command::Bid;
 use crate::config::DeskLimits;
-use crate::id::Attempt;
+use crate::id::{Attempt, NodeId};
+use crate::policy::Candidate;
 use crate::time::{Span, Time};
 
 /// What a worker does.
@@ -268,6 +269,22 @@ impl Spare {
             Role::Mixed => self.takes_prefill(need) && self.takes_decode(need),
         };
         part && self.blocks_for(need.most) <= self.pool
+    }
+
+    /// As a policy sees it; none if it has credit for no part of it.
+    pub(crate) fn candidate(&self, node: NodeId, need: Need) -> Option<Candidate> {
+        let holds = self.blocks_for(need.most) <= self.pool;
+        let (computes, answers) = (self.takes_prefill(need), self.takes_decode(need));
+        (holds && (computes || answers)).then_some(Candidate {
+            node,
+            role: self.role,
+            block_tokens: self.block_tokens,
+            computes,
+            answers,
+            prefills: self.prefills,
+            slots: self.slots,
+            blocks: self.blocks,
+        })
     }
 
     fn takes_prefill(&self, need: Need) -> bool {

@@ -63,11 +63,13 @@ mod credit;
 mod event;
 mod host;
 mod id;
+mod index;
 mod input;
 mod ledger;
 mod outcome;
 mod phase;
 mod placement;
+mod policy;
 mod restart;
 mod room;
 mod time;
@@ -83,11 +85,13 @@ pub use host::{
     StayCause, StayPhase, StayTransition, StayView, ToOwner, TransferInput,
 };
 pub use id::{Attempt, BlockHash, BlockId, Generation, NodeId, RoomId};
+pub use index::{PrefixIndex, Taken};
 pub use input::{Input, Report, Route};
-pub use ledger::{Ask, Closed, Grant, Hold, Holds, Ledger, Occupancy};
+pub use ledger::{Ask, CacheChange, Closed, Grant, Hold, Holds, Ledger, Occupancy};
 pub use outcome::{AbortBy, AttemptError, Failure, Finish, Outcome, Refusal};
 pub use phase::PhaseKind;
 pub use placement::WorkerView;
+pub use policy::{Asked, ByTime, Candidate, Choice, Hints, LongestPrefix, Pace, Policy, RoundRobin, Weights};
 pub use restart::{Restart, Restarts};
 pub use room::{Inherited, LegView, Room, RoomSpec, WaitsFor};
 pub use time::{Span, Time};

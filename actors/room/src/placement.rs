@@ -10,6 +10,7 @@ use crate::config::DeskLimits;
 use crate::credit::{Advert, Need, Role, Spare, Worker, WorkerSpec};
 use crate::id::{Attempt, NodeId};
 use crate::input::Route;
+use crate::policy::{Asked, Candidate, Choice, Pace, Policy};
 use crate::time::Time;
 
 /// A worker, for show.
@@ -34,6 +35,8 @@ pub struct WorkerView {
 pub(crate) struct Placement {
     limits: DeskLimits,
     workers: BTreeMap<NodeId, Worker>,
+    /// Chooses in place of [`best_route`].
+    policy: Option<Box<dyn Policy>>,
 }
 
 impl Placement {
@@ -41,6 +44,23 @@ impl Placement {
         Self {
             limits,
             workers: BTreeMap::new(),
+            policy: None,
+        }
+    }
+
+    pub(crate) fn use_policy(&mut self, policy: Box<dyn Policy>) {
+        self.policy = Some(policy);
+    }
+
+    pub(crate) fn paced(&mut self, node: NodeId, pace: Pace) {
+        if let Some(policy) = self.policy.as_mut().filter(|_| self.workers.contains_key(&node)) {
+            policy.paced(node, pace);
+        }
+    }
+
+    pub(crate) fn look(&mut self, now: Time) {
+        if let Some(policy) = &mut self.policy {
+            policy.look(now);
         }
     }
 
@@ -51,6 +71,9 @@ impl Placement {
 
     pub(crate) fn down(&mut self, node: NodeId) {
         self.workers.remove(&node);
+        if let Some(policy) = &mut self.policy {
+            policy.worker_down(node);
+        }
     }
 
     pub(crate) fn advertise(&mut self, node: NodeId, advert: Advert, now: Time) {
@@ -63,6 +86,9 @@ impl Placement {
         let Some(worker) = self.workers.get_mut(&node) else {
             return;
         };
+        if let Some(policy) = &mut self.policy {
+            policy.given_back(attempt, node, credit);
+        }
         match credit {
             Credit::All => worker.give_back(attempt),
             Credit::Compute => worker.give_back_compute(attempt),
@@ -70,8 +96,11 @@ impl Placement {
     }
 
     pub(crate) fn give_back_everywhere(&mut self, attempt: Attempt) {
-        for worker in self.workers.values_mut() {
+        for (node, worker) in &mut self.workers {
             worker.give_back(attempt);
+            if let Some(policy) = &mut self.policy {
+                policy.given_back(attempt, *node, Credit::All);
+            }
         }
     }
 
@@ -113,14 +142,24 @@ impl Placement {
         taking.map(|(node, worker)| (*node, worker.empty())).collect()
     }
 
-    /// Where it goes, if there is credit for it.
-    pub(crate) fn route(
+    /// What becomes of it, given the credit there is.
+    pub(crate) fn choose(
         &self,
+        now: Time,
         spares: &BTreeMap<NodeId, Spare>,
         need: Need,
         avoid: &BTreeSet<NodeId>,
-    ) -> Option<Route> {
-        best_route(spares, need, &self.shunned(need, avoid))
+        asked: &Asked<'_>,
+    ) -> Choice {
+        let shunned = self.shunned(need, avoid);
+        let Some(policy) = &self.policy else {
+            return best_route(spares, need, &shunned).into();
+        };
+        let left = spares.iter().filter(|(node, _)| !shunned.contains(node));
+        let candidates: Vec<Candidate> = left
+            .filter_map(|(node, spare)| spare.candidate(*node, need))
+            .collect();
+        policy.choose(now, asked, &candidates)
     }
 
     /// Those of `avoid` that are left out: all, if a way remains without them; else those whose part another
@@ -143,7 +182,15 @@ impl Placement {
     }
 
     /// Promises what the attempt needs along the route.
-    pub(crate) fn promise(&mut self, attempt: Attempt, route: Route, need: Need, now: Time) {
+    pub(crate) fn promise(&mut self, asked: &Asked<'_>, route: Route, need: Need, now: Time) {
+        let attempt = asked.attempt;
+        if let Some(policy) = &mut self.policy {
+            let block_tokens = self
+                .workers
+                .get(&route.prefill)
+                .map_or(1, |w| w.spec.block_tokens);
+            policy.promised(now, asked, route, block_tokens);
+        }
         for node in route.workers() {
             if let Some(worker) = self.workers.get_mut(&node) {
                 let (prefill, decode) = (node == route.prefill, node == route.decode);

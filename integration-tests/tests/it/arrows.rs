@@ -28,7 +28,7 @@ const TABLE: &[(&str, &[&str])] = &[
 const BINARY: &str = "innkeeper";
 
 /// They break all the others, and are part of no release.
-const TESTS: &[&str] = &["integration-tests", "sim", "fuzz-targets", "evidence"];
+const TESTS: &[&str] = &["integration-tests", "sim", "fuzz-targets", "evidence", "replay"];
 
 /// Features for tests.
 const TEST_FEATURES: &[&str] = &["faults", "planted"];

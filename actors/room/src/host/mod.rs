@@ -62,7 +62,7 @@ mod transfer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::id::{Attempt, Generation};
-use crate::ledger::{Ledger, Occupancy};
+use crate::ledger::{CacheChange, Ledger, Occupancy};
 use crate::time::{Span, Time};
 
 pub use command::{HostCommand, ToOwner};
@@ -154,6 +154,16 @@ impl Host {
     /// The next change of a stay's phase, oldest first.
     pub fn poll_transition(&mut self) -> Option<StayTransition> {
         self.transitions.pop_front()
+    }
+
+    /// Keeps the last `limit` changes of the prefix cache for [`Host::poll_cache_change`] from now on; none at first.
+    pub fn follow_cache(&mut self, limit: usize) {
+        self.ledger.follow(limit);
+    }
+
+    /// The next change of the prefix cache, oldest first. Those that nobody took in time are missing in the numbers.
+    pub fn poll_cache_change(&mut self) -> Option<CacheChange> {
+        self.ledger.poll_change()
     }
 
     /// What the host was made with.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{BlockHash, BlockId};
+use crate::ledger::feed::Feed;
 use crate::ledger::occupancy::Occupancy;
 
 /// What a block is. Follows from its counts: it is never stored.
@@ -48,6 +49,8 @@ pub(super) struct Blocks {
     quarantined: u32,
     by_hash: BTreeMap<BlockHash, BlockId>,
     clock: u64,
+    /// What becomes of names, for who follows it.
+    pub(super) feed: Feed,
 }
 
 impl Blocks {
@@ -60,6 +63,7 @@ impl Blocks {
             quarantined: 0,
             by_hash: BTreeMap::new(),
             clock: 0,
+            feed: Feed::default(),
         }
     }
 
@@ -88,6 +92,11 @@ impl Blocks {
         self.by_hash.get(hash).copied()
     }
 
+    /// The names of all contents that are here.
+    pub(super) fn names(&self) -> impl Iterator<Item = BlockHash> {
+        self.by_hash.keys().copied()
+    }
+
     pub(super) fn is_cached(&self, id: BlockId) -> bool {
         self.get(id).state() == State::Cached
     }
@@ -113,6 +122,7 @@ impl Blocks {
     pub(super) fn name(&mut self, id: BlockId, hash: BlockHash) {
         if self.get(id).hash.is_none() && !self.by_hash.contains_key(&hash) {
             self.by_hash.insert(hash, id);
+            self.feed.push(hash, true);
             self.change(id, |block| block.hash = Some(hash));
         }
     }
@@ -121,6 +131,7 @@ impl Blocks {
     pub(super) fn forget(&mut self, id: BlockId) {
         if let Some(hash) = self.get(id).hash {
             self.by_hash.remove(&hash);
+            self.feed.push(hash, false);
         }
         self.change(id, |block| block.hash = None);
     }

@@ -25,6 +25,7 @@
 //! forbids is to empty it. A hold covers its whole lease, shared blocks included, because the engine and peers read those.
 
 mod block;
+mod feed;
 mod hold;
 mod lease;
 mod occupancy;
@@ -32,10 +33,11 @@ mod tombstones;
 
 use std::collections::BTreeMap;
 
-use crate::id::{Attempt, BlockId};
+use crate::id::{Attempt, BlockHash, BlockId};
 use crate::outcome::Refusal;
 
 use block::Blocks;
+pub use feed::CacheChange;
 pub use hold::{Hold, Holds};
 use lease::Lease;
 pub use lease::{Ask, Closed, Grant};
@@ -255,6 +257,22 @@ impl Ledger {
     #[must_use]
     pub fn occupancy(&self) -> Occupancy {
         self.blocks.occupancy()
+    }
+
+    /// Keeps the last `limit` changes of the cache for [`Ledger::poll_change`] from now on; none at first.
+    pub fn follow(&mut self, limit: usize) {
+        self.blocks.feed.keep(limit);
+    }
+
+    /// The oldest change that was not taken yet.
+    pub fn poll_change(&mut self) -> Option<CacheChange> {
+        self.blocks.feed.poll()
+    }
+
+    /// Names of all contents that are here, and the number of the next change after that.
+    #[must_use]
+    pub fn contents(&self) -> (u64, Vec<BlockHash>) {
+        (self.blocks.feed.next(), self.blocks.names().collect())
     }
 
     /// Counts every block anew and compares with what the ledger believes. Slow; for tests and for operators.
