@@ -1,5 +1,5 @@
 //! No source decides by the wall clock, which may step: deadlines, leases and orders go by the monotonic one. Where the wall clock is read, it
-//! is shown to people, or makes a number that nothing compares with the time.
+//! is shown to people, makes a number that nothing compares with the time, or is held against a date that people wrote.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,14 @@ const ALLOWED: &[(&str, &str)] = &[
     (
         "actors/serve/src/compose/mod.rs",
         "the incarnation's number: greater at a later start; links judge it, no deadline does",
+    ),
+    (
+        "actors/serve/src/compose/identity.rs",
+        "from when and until when a certificate that is made is good",
+    ),
+    (
+        "actors/serve/src/keys/ring.rs",
+        "the day on which a key expires, which its operator wrote as a date",
     ),
     (
         "actors/serve/src/admin/moment.rs",
