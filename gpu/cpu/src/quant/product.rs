@@ -9,7 +9,7 @@ use super::form::{Form, OUTPUTS, with_form};
 use super::tiles::{Tile, Tiles};
 use crate::matrix::Matrix;
 use crate::ops::Exec;
-use crate::simd::{Bytes, Kernel, LANES, Simd};
+use crate::simd::{Bytes, Kernel, LANES, MOST_HALVES, Simd};
 use crate::split::Output;
 
 /// Pieces that a thread takes, on average: few enough that neighbours stay together, enough to even out.
@@ -141,28 +141,43 @@ fn integers<S: Simd, F: Form, const R: usize>(
     x: &[[i8; BLOCK]; R],
     first: usize,
 ) -> [S::I; R] {
+    if F::NIBBLES {
+        return nibbles(simd, acc, lines, x);
+    }
     for (j, line) in lines.iter().enumerate() {
         let codes = simd.bytes(line);
         let at = first + 4 * j;
-        if F::NIBBLES {
-            let [low, high] = simd.split(codes);
-            for r in 0..R {
-                acc[r] = simd.dot(acc[r], low, four(&x[r], at));
-            }
-            for r in 0..R {
-                acc[r] = simd.dot(acc[r], high, four(&x[r], BLOCK / 2 + at));
-            }
-        } else {
-            for r in 0..R {
-                acc[r] = if F::WIDE {
-                    simd.dot_bytes(acc[r], codes, four(&x[r], at))
-                } else {
-                    simd.dot(acc[r], codes, four(&x[r], at))
-                };
-            }
+        for r in 0..R {
+            acc[r] = if F::WIDE {
+                simd.dot_bytes(acc[r], codes, four(&x[r], at))
+            } else {
+                simd.dot(acc[r], codes, four(&x[r], at))
+            };
         }
     }
     acc
+}
+
+/// The same of a block of half bytes.
+#[inline(always)]
+fn nibbles<S: Simd, const R: usize>(
+    simd: S,
+    acc: [S::I; R],
+    lines: &[Bytes],
+    x: &[[i8; BLOCK]; R],
+) -> [S::I; R] {
+    debug_assert_eq!(2 * lines.len(), MOST_HALVES);
+    let mut sums = acc.map(|acc| simd.open_halves(acc));
+    for (j, line) in lines.iter().enumerate() {
+        let [low, high] = simd.split(simd.bytes(line));
+        for r in 0..R {
+            sums[r] = simd.dot_halves(sums[r], low, four(&x[r], 4 * j));
+        }
+        for r in 0..R {
+            sums[r] = simd.dot_halves(sums[r], high, four(&x[r], BLOCK / 2 + 4 * j));
+        }
+    }
+    std::array::from_fn(|r| simd.close_halves(sums[r], acc[r]))
 }
 
 #[inline(always)]

@@ -6,7 +6,7 @@
 use std::arch::x86_64::{
     __m128i, __m256, __m256i, _mm_add_ps, _mm_add_ss, _mm_and_si128, _mm_cvtph_ps, _mm_cvtsi32_si128,
     _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps, _mm_movehl_ps, _mm_set1_epi8, _mm_srli_epi16,
-    _mm_srli_si128, _mm256_abs_epi8, _mm256_add_epi32, _mm256_add_ps, _mm256_and_si256,
+    _mm_srli_si128, _mm256_abs_epi8, _mm256_add_epi16, _mm256_add_epi32, _mm256_add_ps, _mm256_and_si256,
     _mm256_castps256_ps128, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_cvtph_ps,
     _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16,
     _mm256_maddubs_epi16, _mm256_mul_ps, _mm256_set1_epi8, _mm256_set1_epi16, _mm256_set1_epi32,
@@ -42,6 +42,7 @@ impl Simd for Avx2 {
     type V = [__m256; 2];
     type I = [__m256i; 2];
     type B = [__m256i; 2];
+    type H = [__m256i; 2];
     const WIDE: bool = false;
     /// Bytes without a sign could overflow the sums of two products in 16 bits.
     const BIAS: i32 = 128;
@@ -193,6 +194,34 @@ impl Simd for Avx2 {
             for i in 0..2 {
                 let pairs = _mm256_maddubs_epi16(bytes[i], x);
                 acc[i] = _mm256_add_epi32(acc[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+            }
+            acc
+        }
+    }
+
+    #[inline(always)]
+    fn open_halves(self, _: Self::I) -> Self::H {
+        self.ints(0)
+    }
+
+    #[inline(always)]
+    fn dot_halves(self, mut sums: Self::H, bytes: Self::B, x: [i8; 4]) -> Self::H {
+        // SAFETY: `self` proves AVX2. Sixteen products of at most 15 · 127 fit into 16 bits.
+        unsafe {
+            let x = _mm256_set1_epi32(i32::from_le_bytes(x.map(i8::cast_unsigned)));
+            for i in 0..2 {
+                sums[i] = _mm256_add_epi16(sums[i], _mm256_maddubs_epi16(bytes[i], x));
+            }
+            sums
+        }
+    }
+
+    #[inline(always)]
+    fn close_halves(self, sums: Self::H, mut acc: Self::I) -> Self::I {
+        // SAFETY: `self` proves AVX2.
+        unsafe {
+            for i in 0..2 {
+                acc[i] = _mm256_add_epi32(acc[i], _mm256_madd_epi16(sums[i], _mm256_set1_epi16(1)));
             }
             acc
         }

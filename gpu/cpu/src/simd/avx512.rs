@@ -7,13 +7,13 @@ use std::arch::x86_64::{
     __m256i, __m512, __m512i, _mm_add_ps, _mm_add_ss, _mm_and_si128, _mm_cvtph_ps, _mm_cvtsi32_si128,
     _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps, _mm_movehl_ps, _mm_set1_epi8, _mm_srli_epi16,
     _mm256_add_ps, _mm256_castpd_ps, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm256_loadu_si256,
-    _mm512_abs_epi8, _mm512_add_epi32, _mm512_add_ps, _mm512_and_si512, _mm512_castpd_ps, _mm512_castps_pd,
-    _mm512_castps512_ps256, _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32, _mm512_cvtph_ps,
-    _mm512_dpbusd_epi32, _mm512_extractf64x4_pd, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
-    _mm512_madd_epi16, _mm512_maddubs_epi16, _mm512_mask_sub_epi8, _mm512_movepi8_mask, _mm512_mul_ps,
-    _mm512_permutexvar_ps, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_ps,
-    _mm512_setzero_ps, _mm512_setzero_si512, _mm512_shuffle_f32x4, _mm512_shuffle_ps, _mm512_srli_epi16,
-    _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpacklo_pd, _mm512_xor_si512,
+    _mm512_abs_epi8, _mm512_add_epi16, _mm512_add_epi32, _mm512_add_ps, _mm512_and_si512, _mm512_castpd_ps,
+    _mm512_castps_pd, _mm512_castps512_ps256, _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32,
+    _mm512_cvtph_ps, _mm512_dpbusd_epi32, _mm512_extractf64x4_pd, _mm512_fmadd_ps, _mm512_loadu_ps,
+    _mm512_loadu_si512, _mm512_madd_epi16, _mm512_maddubs_epi16, _mm512_mask_sub_epi8, _mm512_movepi8_mask,
+    _mm512_mul_ps, _mm512_permutexvar_ps, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32,
+    _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_shuffle_f32x4, _mm512_shuffle_ps,
+    _mm512_srli_epi16, _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpacklo_pd, _mm512_xor_si512,
 };
 
 use super::{Bytes, LANES, Lane, Simd};
@@ -93,6 +93,7 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
     type V = __m512;
     type I = __m512i;
     type B = __m512i;
+    type H = __m512i;
     const WIDE: bool = true;
     /// Without VNNI, bytes without a sign could overflow the sums of two products in 16 bits.
     const BIAS: i32 = if VNNI { 0 } else { 128 };
@@ -245,6 +246,32 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
                 _mm512_add_epi32(acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))
             }
         }
+    }
+
+    #[inline(always)]
+    fn open_halves(self, acc: __m512i) -> __m512i {
+        if VNNI { acc } else { self.ints(0) }
+    }
+
+    #[inline(always)]
+    fn dot_halves(self, sums: __m512i, bytes: __m512i, x: [i8; 4]) -> __m512i {
+        if VNNI {
+            return self.dot(sums, bytes, x);
+        }
+        // SAFETY: `self` proves AVX-512 BW. Sixteen products of at most 15 · 127 fit into 16 bits.
+        unsafe {
+            let x = _mm512_set1_epi32(i32::from_le_bytes(x.map(i8::cast_unsigned)));
+            _mm512_add_epi16(sums, _mm512_maddubs_epi16(bytes, x))
+        }
+    }
+
+    #[inline(always)]
+    fn close_halves(self, sums: __m512i, acc: __m512i) -> __m512i {
+        if VNNI {
+            return sums;
+        }
+        // SAFETY: `self` proves AVX-512 BW.
+        unsafe { _mm512_add_epi32(acc, _mm512_madd_epi16(sums, _mm512_set1_epi16(1))) }
     }
 
     #[inline(always)]

@@ -25,6 +25,9 @@ pub(crate) type Lane = [f32; LANES];
 /// The bytes of sixteen lanes in memory.
 pub(crate) type Bytes = [u8; 4 * LANES];
 
+/// Products of half bytes that may be added up: two of each fit into 16 bits so often.
+pub(crate) const MOST_HALVES: usize = 8;
+
 /// The instructions of one level. A value of an implementing type is proof that the CPU has them; only [`Level::run`] makes one.
 pub(crate) trait Simd: Copy {
     /// Sixteen numbers in registers.
@@ -33,6 +36,8 @@ pub(crate) trait Simd: Copy {
     type I: Copy;
     /// Sixty-four bytes in registers, four to a lane.
     type B: Copy;
+    /// Sums of products of half bytes that are not yet added up to sixteen integers.
+    type H: Copy;
     /// Whether sixteen accumulators fit into registers.
     const WIDE: bool;
     /// What [`Simd::dot_bytes`] takes from every byte.
@@ -66,6 +71,12 @@ pub(crate) trait Simd: Copy {
     fn split(self, bytes: Self::B) -> [Self::B; 2];
     /// To every lane, the products of its four bytes, which are at most 127, with the four of `x`, which are at least −127.
     fn dot(self, acc: Self::I, bytes: Self::B, x: [i8; 4]) -> Self::I;
+    /// No products of half bytes yet; they are to be added to `acc`.
+    fn open_halves(self, acc: Self::I) -> Self::H;
+    /// As [`Simd::dot`], of bytes that are at most 15; at most [`MOST_HALVES`] times.
+    fn dot_halves(self, sums: Self::H, bytes: Self::B, x: [i8; 4]) -> Self::H;
+    /// The sums are added to the `acc` that they were opened with.
+    fn close_halves(self, sums: Self::H, acc: Self::I) -> Self::I;
     /// The same for any bytes, with [`Simd::BIAS`] taken from each of them first.
     fn dot_bytes(self, acc: Self::I, bytes: Self::B, x: [i8; 4]) -> Self::I;
 
@@ -143,9 +154,24 @@ mod tests {
             let bias = S::BIAS * x.iter().map(|x| i32::from(*x)).sum::<i32>();
             let wide = simd.dot_bytes(simd.ints(bias), all, x);
             let narrow = simd.dot(simd.dot(simd.ints(-7), low_bytes, x), high_bytes, [127; 4]);
+            let mut sums = simd.open_halves(narrow);
+            for line in 0..MOST_HALVES {
+                sums = simd.dot_halves(sums, if line % 2 == 0 { low_bytes } else { high_bytes }, x);
+            }
+            let many = simd.close_halves(sums, narrow);
+            let greatest = simd.bytes(&[15; 4 * LANES]);
+            let mut sums = simd.open_halves(wide);
+            for _ in 0..MOST_HALVES {
+                sums = simd.dot_halves(sums, greatest, [-127; 4]);
+            }
+            let most = simd.close_halves(sums, wide);
             let halves = std::array::from_fn(|i| bytes[i] & 0xBB);
             let product = simd.mul(simd.halves(&halves), simd.floats(wide));
-            for v in [simd.floats(wide), simd.floats(narrow), product] {
+            for v in [wide, narrow, many, most]
+                .map(|v| simd.floats(v))
+                .into_iter()
+                .chain([product])
+            {
                 simd.store(v, &mut memory);
                 out.extend(memory.map(f32::to_bits));
             }
@@ -192,6 +218,9 @@ mod tests {
         let [low, high] = simd.split(bytes);
         assert_eq!((&low[..4], &high[..4]), (&[15, 0, 2, 15][..], &[15, 0, 1, 7][..]));
         assert_eq!(simd.dot(simd.ints(0), high, [1, 1, -3, 2]), [15 - 3 + 14; LANES]);
+        let sums = simd.dot_halves(simd.open_halves(acc), high, [1, 1, -3, 2]);
+        let sums = simd.dot_halves(sums, low, [1, 1, 1, 1]);
+        assert_eq!(simd.close_halves(sums, acc), acc.map(|acc| acc + 26 + 32));
     }
 
     #[test]

@@ -9,6 +9,7 @@ impl Simd for Portable {
     type V = Lane;
     type I = [i32; LANES];
     type B = Bytes;
+    type H = Self::I;
     const WIDE: bool = false;
     const BIAS: i32 = 0;
 
@@ -119,6 +120,21 @@ impl Simd for Portable {
             }
         }
         acc
+    }
+
+    #[inline(always)]
+    fn open_halves(self, acc: Self::I) -> Self::H {
+        acc
+    }
+
+    #[inline(always)]
+    fn dot_halves(self, sums: Self::H, bytes: Self::B, x: [i8; 4]) -> Self::H {
+        self.dot(sums, bytes, x)
+    }
+
+    #[inline(always)]
+    fn close_halves(self, sums: Self::H, _: Self::I) -> Self::I {
+        sums
     }
 
     #[inline(always)]
