@@ -69,6 +69,8 @@ impl Level {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 | Self::Avx512Vnni => 8,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => 4,
             _ => 2,
         }
     }
