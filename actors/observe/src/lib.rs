@@ -44,5 +44,5 @@ pub use metrics::{
     TurnedAway, WorkerLevels, outcomes,
 };
 pub use recorder::{Listener, Recorder, Told, TraceSink};
-pub use roster::Roster;
+pub use roster::{Gone, Roster};
 pub use sampling::{Keep, Sampling};

@@ -19,8 +19,19 @@ pub struct Roster(Arc<RwLock<BTreeMap<NodeId, Known>>>);
 struct Known {
     name: Text,
     heard: Option<Time>,
-    /// How its link ended, while it is not linked.
-    over: Option<Text>,
+    /// When and how its link ended, while it is not linked.
+    over: Option<(Time, Text)>,
+}
+
+/// A worker that was linked and is not.
+#[derive(Clone, Eq, PartialEq, Debug)]
+pub struct Gone {
+    /// Its name.
+    pub name: Text,
+    /// When its link ended.
+    pub at: Time,
+    /// How.
+    pub why: Text,
 }
 
 /// Whether it is the same one.
@@ -60,7 +71,8 @@ impl Roster {
                 worker, name, why, ..
             } => {
                 self.meet(*worker, name);
-                self.update(*worker, |known| known.over = Some(Text::clone(why)));
+                let over = Some((event.at, Text::clone(why)));
+                self.update(*worker, |known| known.over = over);
             }
             NodeWhat::WorkerLeaving { worker, name, .. }
             | NodeWhat::Counted { worker, name, .. }
@@ -137,6 +149,25 @@ impl Roster {
     #[must_use]
     pub fn link_end(&self, node: NodeId) -> Option<Text> {
         self.read(|all| all.get(&node).and_then(|known| known.over.clone()))
+            .map(|(_, why)| why)
+    }
+
+    /// The workers that were linked and are not, by name.
+    #[must_use]
+    pub fn gone(&self) -> Vec<Gone> {
+        self.read(|all| {
+            // Later incarnations of a name take the place of earlier ones.
+            let newest: BTreeMap<&str, &Known> = all.values().map(|known| (&*known.name, known)).collect();
+            let gone = newest.into_values().filter_map(|known| {
+                let (at, why) = known.over.clone()?;
+                Some(Gone {
+                    name: Text::clone(&known.name),
+                    at,
+                    why,
+                })
+            });
+            gone.collect()
+        })
     }
 }
 

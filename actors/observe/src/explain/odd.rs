@@ -1,6 +1,6 @@
 //! What is out of the ordinary about a room: where to look first.
 
-use room::{Happening, NodeId, WaitsFor};
+use room::{Happening, NodeId, Proof, WaitsFor};
 
 use super::failures::{self, LOOK, SILENT_MS};
 use super::names::Names;
@@ -122,6 +122,7 @@ fn past(odd: &mut Vec<String>, history: &RoomHistory, names: &Names<'_>) {
         odd.push(format!("it took {} attempts", state.attempts));
     }
     odd.extend(failures::told(history, names));
+    odd.extend(lost_words(history, names));
     if state.stream.longest_gap >= Stream::STALL {
         odd.push(format!(
             "its tokens stalled for {}",
@@ -144,4 +145,31 @@ fn past(odd: &mut Vec<String>, history: &RoomHistory, names: &Names<'_>) {
             lasting(facts.prepared.in_all.as_millis())
         ));
     }
+}
+
+/// That a digest made good for a message that did not arrive. Whose it was only the worker knows.
+fn lost_words(history: &RoomHistory, names: &Names<'_>) -> Option<String> {
+    let mut healed: Vec<String> = Vec::new();
+    for event in history.events().iter() {
+        if let RoomWhat::Room(Happening::LegReturned {
+            worker,
+            by: Proof::NotHeld,
+            ..
+        }) = event.what
+        {
+            let name = names.of(worker);
+            if !healed.contains(&name) {
+                healed.push(name);
+            }
+        }
+    }
+    let (last, others) = healed.split_last()?;
+    let (who, they, has) = match others {
+        [] => (last.clone(), "it", "has"),
+        others => (format!("{} and {last}", others.join(", ")), "they", "have"),
+    };
+    Some(format!(
+        "a last word between this gateway and {who} was lost, and a digest made good for it: {they} {has} it in /stays/ended, where \
+         `not_in_digest` means that this gateway's word was lost, and any other `why` that the worker's was"
+    ))
 }

@@ -1,7 +1,8 @@
 //! What a history keeps, and what it adds up to.
 
 use observe::{
-    Kept, NodeEvent, NodeWhat, Recorder, RoomEvent, RoomHistory, RoomWhat, StayEvent, StayWhat, Stream,
+    Gone, Kept, LinkEnd, NodeEvent, NodeWhat, Recorder, RoomEvent, RoomHistory, RoomWhat, StayEvent,
+    StayWhat, Stream,
 };
 use room::{Finish, Happening, Holds, Outcome, PhaseKind, Span, StayCause, StayPhase, StayTransition, Why};
 
@@ -341,4 +342,27 @@ fn a_stay_ends_with_its_last_step_and_a_repeated_stop_is_no_new_phase() {
     history.push(&step(950, closing, None, StayCause::Proven));
     assert_eq!((history.phase(), history.ended()), (None, Some(at(950))));
     assert_eq!(history.events().iter().count(), 5);
+}
+
+#[test]
+fn a_worker_that_is_gone_has_when_and_how_until_one_of_its_name_is_back() {
+    let recorder = Recorder::default();
+    let gone = || recorder.roster().gone();
+    linked(&recorder, PREFILL, "prefill-0");
+    assert_eq!(gone(), []);
+    let what = NodeWhat::WorkerUnlinked {
+        worker: PREFILL,
+        name: "prefill-0".into(),
+        end: LinkEnd::Loss,
+        why: "silent for 3001 ms".into(),
+    };
+    recorder.node(&NodeEvent { at: at(5_000), what });
+    let lost = Gone {
+        name: "prefill-0".into(),
+        at: at(5_000),
+        why: "silent for 3001 ms".into(),
+    };
+    assert_eq!(gone(), [lost]);
+    linked(&recorder, room::NodeId(PREFILL.0 + 1), "prefill-0");
+    assert_eq!(gone(), []);
 }

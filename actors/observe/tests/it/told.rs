@@ -382,9 +382,16 @@ fn a_proof_by_digest_has_the_name_that_alerts_give_it() {
         by: Proof::NotHeld,
     };
     says(&mut history, 2_000, 1, returned);
+    let account = account(&history, &over());
     has(
-        &told(&account(&history, &over())),
+        &told(&account),
         "d0 does not hold attempt 1 any more: its digest says so (not_held)",
+    );
+    // And it is told first: whose word it was, the worker knows.
+    has(&account.odd, "a last word between this gateway and d0 was lost");
+    has(
+        &account.odd,
+        "`not_in_digest` means that this gateway's word was lost",
     );
 }
 

@@ -46,7 +46,7 @@ pub(crate) use pulse::Pulse;
 pub(crate) use pulse::{LastMinute, Quantiles};
 pub(crate) use seen::{Seen, router as node_router};
 use views::LinkRow;
-pub(crate) use views::{Holder, RoomRow, WorkerRow};
+pub(crate) use views::{GoneRow, Holder, RoomRow, WorkerRow};
 
 /// What an admin listener knows besides its gateway.
 pub(crate) struct About {
@@ -92,6 +92,7 @@ pub(crate) fn router(gateway: GatewayHandle, about: About, seen: Seen) -> Router
         .route("/rooms/{room}/explain", get(explain))
         .route("/rooms/{room}/abort", post(operate::abort))
         .route("/workers", get(workers))
+        .route("/workers/gone", get(workers_gone))
         .route("/workers/{name}/drain", post(operate::drain))
         .route("/workers/{name}/resume", post(operate::resume))
         .route("/links", get(links))
@@ -104,7 +105,7 @@ pub(crate) fn router(gateway: GatewayHandle, about: About, seen: Seen) -> Router
 }
 
 /// What there is, for who asks for something else.
-const PATHS: &str = "/ (the live page), /rooms, /rooms/ended, /rooms/ROOM/explain, /workers, /links, /overview, /events, /stays, /stays/ended, /health and /metrics";
+const PATHS: &str = "/ (the live page), /rooms, /rooms/ended, /rooms/ROOM/explain, /workers, /workers/gone, /links, /overview, /events, /stays, /stays/ended, /health and /metrics";
 
 async fn elsewhere(uri: Uri) -> (StatusCode, String) {
     (
@@ -170,6 +171,13 @@ async fn workers(State(office): State<Desk>) -> Json<Vec<WorkerRow>> {
     let present = Present::of(&office);
     let row = |worker| WorkerRow::new(worker, &present);
     Json(present.workers.iter().map(row).collect())
+}
+
+/// Those that were linked and are not.
+async fn workers_gone(State(office): State<Desk>) -> Json<Vec<GoneRow>> {
+    let moment = Present::of(&office).moment;
+    let gone = office.about.roster.gone();
+    Json(gone.iter().map(|gone| GoneRow::new(gone, moment)).collect())
 }
 
 async fn links(State(office): State<Desk>) -> Json<Vec<LinkRow>> {

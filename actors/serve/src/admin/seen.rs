@@ -111,8 +111,8 @@ async fn stays_ended(State(seen): State<Seen>) -> Json<Vec<StayRow>> {
     let moment = Moment::of(seen.clock.now());
     let all = seen.workers.all().into_iter();
     let ended = all.flat_map(|worker| worker.stays_ended().into_iter().rev());
-    let mut rows: Vec<StayRow> = ended.map(|stay| StayRow::new(&stay, moment)).collect();
-    // One that went with its worker's incarnation has no last step.
+    let mut rows: Vec<StayRow> = ended.map(|stay| StayRow::new(&stay, moment).over()).collect();
+    // Of one that went with its worker's incarnation nobody knows when: there was no last step.
     rows.sort_by_key(|row| row.ended_ms_ago.unwrap_or(row.in_phase_ms));
     Json(rows)
 }

@@ -1,12 +1,13 @@
 //! What a worker has, as rows: one attempt each.
 
 use observe::{StayHistory, StayWhat, labels};
+use room::StayCause;
 use serde::{Deserialize, Serialize};
 
 use super::moment::Moment;
 
 /// One attempt at a worker.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StayRow {
     pub(crate) worker: String,
     pub(crate) room: String,
@@ -65,7 +66,7 @@ impl StayRow {
             if let StayWhat::Step(step) = &event.what {
                 row.holds = Some(labels::holds(step.holds).to_owned());
                 // Of one that is over, why it was closed says more than that its proof came.
-                if step.to.is_some() && step.from != step.to {
+                if step.why != StayCause::Proven && step.from != step.to {
                     row.why = Some(labels::stay_cause(step.why).to_owned());
                 }
             }
@@ -74,5 +75,43 @@ impl StayRow {
             }
         }
         row
+    }
+
+    /// That of a stay which is over: if there was no last step, it went with its worker's incarnation.
+    pub(super) fn over(self) -> Self {
+        if self.ended_ms_ago.is_some() {
+            return self;
+        }
+        Self {
+            deadline_in_ms: None,
+            why: Some("incarnation_ended".to_owned()),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stay_that_went_with_its_incarnation_waits_for_no_deadline() {
+        let row = StayRow {
+            phase: Some("closing".to_owned()),
+            deadline_in_ms: Some(524_069),
+            why: Some("closed_by_owner".to_owned()),
+            holds: Some("engine".to_owned()),
+            ..StayRow::default()
+        };
+        let over = row.clone().over();
+        assert_eq!(over.deadline_in_ms, None);
+        assert_eq!(over.why.as_deref(), Some("incarnation_ended"));
+        // What it waited for is worth knowing.
+        assert_eq!(over.holds.as_deref(), Some("engine"));
+        let ended = StayRow {
+            ended_ms_ago: Some(5),
+            ..row
+        };
+        assert_eq!(ended.clone().over().why, ended.why);
     }
 }

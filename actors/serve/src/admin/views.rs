@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 
 use mesh::LinkStats;
+use observe::Gone;
 use observe::explain::waits_for;
 use room::{LegView, NodeId, Time};
 use runtime::{Peer, RoomView, WorkerState};
 use serde::{Deserialize, Serialize};
 
+use super::moment::Moment;
 use super::present::Present;
 use super::pulse::Moves;
 
@@ -90,6 +92,29 @@ pub(crate) struct WorkerRow {
     /// What the gateway has promised there and not got back.
     pub(crate) promised_blocks: u32,
     pub(crate) rooms_held: usize,
+}
+
+/// A worker that was linked and is not.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct GoneRow {
+    pub(crate) name: String,
+    /// Since its link ended.
+    pub(crate) ended_ms_ago: u64,
+    /// When that was, in UTC.
+    pub(crate) ended_at: Option<String>,
+    /// How it ended.
+    pub(crate) why: String,
+}
+
+impl GoneRow {
+    pub(crate) fn new(gone: &Gone, moment: Moment) -> Self {
+        Self {
+            name: gone.name.to_string(),
+            ended_ms_ago: moment.since_ms(gone.at),
+            ended_at: moment.utc(gone.at),
+            why: gone.why.to_string(),
+        }
+    }
 }
 
 impl RoomRow {

@@ -6,10 +6,11 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use observe::explain::lasting;
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
-use crate::admin::{RoomRow, WorkerRow};
+use crate::admin::{GoneRow, RoomRow, WorkerRow};
 use crate::cli::RoomsArgs;
 use crate::config::Config;
 use crate::http::{Admin, escaped};
@@ -58,7 +59,8 @@ async fn page(admin: &Admin, args: &RoomsArgs) -> Result<String> {
     };
     if let Some(name) = &args.worker {
         let workers: Vec<WorkerRow> = asked(admin, "/workers").await?;
-        page.push_str(&about(name, &workers));
+        let gone: Vec<GoneRow> = asked(admin, "/workers/gone").await?;
+        page.push_str(&about(name, &workers, &gone));
     }
     Ok(page)
 }
@@ -102,8 +104,8 @@ fn none(args: &RoomsArgs) -> &'static str {
     }
 }
 
-/// Where a worker's own view is; or that there is no such worker, and who there is.
-fn about(name: &str, workers: &[WorkerRow]) -> String {
+/// Where a worker's own view is; or that there is no such worker, how its link ended if it had one, and who there is.
+fn about(name: &str, workers: &[WorkerRow], gone: &[GoneRow]) -> String {
     let Some(worker) = workers.iter().find(|worker| worker.name == name) else {
         let mut linked: Vec<&str> = workers.iter().map(|worker| worker.name.as_str()).collect();
         linked.sort_unstable();
@@ -111,7 +113,18 @@ fn about(name: &str, workers: &[WorkerRow]) -> String {
             true => "none is".to_owned(),
             false => format!("linked are {}", linked.join(", ")),
         };
-        return format!("\nno worker {name} is linked now: {linked}\n");
+        let ended = gone.iter().find(|gone| gone.name == name).map_or_else(
+            || "it never was, as far as is known here".to_owned(),
+            |gone| {
+                let (ago, why) = (lasting(gone.ended_ms_ago), &gone.why);
+                let at = gone
+                    .ended_at
+                    .as_ref()
+                    .map_or_else(String::new, |at| format!(", at {at}"));
+                format!("its link ended {ago} ago{at}: {why}")
+            },
+        );
+        return format!("\nno worker {name} is linked now ({linked}); {ended}\n");
     };
     match &worker.admin {
         Some(admin) => format!(
@@ -192,17 +205,27 @@ mod tests {
             worker("prefill-0", Some("127.0.0.1:40123")),
             worker("decode-0", None),
         ];
-        let said = about("prefill-0", &workers);
+        let said = about("prefill-0", &workers, &[]);
         assert!(said.contains("http://127.0.0.1:40123/stays"), "{said}");
-        let said = about("decode-0", &workers);
+        let said = about("decode-0", &workers, &[]);
         assert!(said.contains("no admin listener"), "{said}");
         assert_eq!(
-            about("nobody", &workers),
-            "\nno worker nobody is linked now: linked are decode-0, prefill-0\n"
+            about("nobody", &workers, &[]),
+            "\nno worker nobody is linked now (linked are decode-0, prefill-0); it never was, as far as is known here\n"
         );
         assert_eq!(
-            about("nobody", &[]),
-            "\nno worker nobody is linked now: none is\n"
+            about("nobody", &[], &[]),
+            "\nno worker nobody is linked now (none is); it never was, as far as is known here\n"
+        );
+        let gone = [GoneRow {
+            name: "decode-1".to_owned(),
+            ended_ms_ago: 65_000,
+            ended_at: Some("2026-01-01T00:00:00.000Z".to_owned()),
+            why: "silent for 3001 ms".to_owned(),
+        }];
+        assert_eq!(
+            about("decode-1", &[], &gone),
+            "\nno worker decode-1 is linked now (none is); its link ended 65.0 s ago, at 2026-01-01T00:00:00.000Z: silent for 3001 ms\n"
         );
     }
 }
