@@ -79,3 +79,48 @@ fn the_page_names_what_there_is() {
     }
     assert!(count > 5, "{count} paths");
 }
+
+/// All sources below a folder, in one text.
+fn sources(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            text.push_str(&sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+    text
+}
+
+/// Each line of what somebody may try names tests that there are, or says that it is not prevented.
+#[test]
+fn each_line_of_the_threat_model_is_tested() {
+    let page = read("docs/threat-model.md");
+    let rows = page
+        .lines()
+        .skip_while(|line| *line != "| may try | what becomes of it | test |");
+    let tables = rows.filter(|line| line.starts_with("| ") && !line.starts_with("| may try"));
+    let mut named = 0;
+    for row in tables {
+        let tests = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        if tests == "none" {
+            assert!(row.contains("**not prevented**"), "{row}");
+            continue;
+        }
+        let mut folder = String::new();
+        for name in tests.split('`').skip(1).step_by(2) {
+            if name.contains('/') {
+                folder = sources(&root(name));
+                continue;
+            }
+            assert!(
+                folder.contains(&format!("fn {name}(")),
+                "{name} is no test: {row}"
+            );
+            named += 1;
+        }
+    }
+    assert!(named > 50, "the tables are read: {named} tests");
+}
