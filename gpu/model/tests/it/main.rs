@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod builder;
+mod folders;
 mod forward;
 mod gguf;
 mod naive;
