@@ -6,7 +6,7 @@ use super::{
     Config, ConfigError, GEMMA_LOCAL_BASE, Norms, Window, attention_scale, embedding_scale,
     every_sixth_looks_far, extent, scaling, unsupported,
 };
-use crate::folder::{Fields, Folder};
+use crate::folder::{Fields, Folder, FolderError};
 
 /// What is computed differently with these, and this program has no code for.
 const NOT_SERVED: [&str; 4] = [
@@ -76,7 +76,25 @@ impl Config {
             architecture: architecture.to_owned(),
         };
         config.consistent()?;
+        has_embedding(folder, &config)?;
         Ok(config)
+    }
+}
+
+/// A vocabulary is as large as the files have embeddings: what is made for every token of it is bounded by that.
+fn has_embedding(folder: &Folder, config: &Config) -> Result<(), ConfigError> {
+    const NAME: &str = "token_embd.weight";
+    let wrong = |what: String| {
+        let name = folder.name(NAME).unwrap_or_else(|| NAME.to_owned());
+        Err(FolderError::Tensor { name, what }.into())
+    };
+    let (rows, columns) = (config.vocabulary, config.width);
+    match folder.tensor(NAME).map(|place| &place.extent.dims[..]) {
+        None => wrong("is missing".to_owned()),
+        Some(dims) if *dims == [rows, columns] => Ok(()),
+        Some(dims) => wrong(format!(
+            "has dimensions {dims:?}, where {rows} × {columns} are needed"
+        )),
     }
 }
 
