@@ -1,4 +1,4 @@
-//! A model file as the rest of the program sees it.
+//! A model's files as the rest of the program sees it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,10 +6,12 @@ use std::sync::Arc;
 use engine::{Device, Token};
 
 use crate::config::{Config, ConfigError};
+use crate::folder::{Folder, FolderError};
 use crate::gguf::{Gguf, GgufError};
 use crate::llama::{Llama, LoadError, PoolOptions};
 use crate::template::{ChatTemplate, TemplateError};
 use crate::tokenizer::{Tokenizer, TokenizerError};
+use crate::weights::Source;
 
 /// Why a model file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,9 @@ pub enum OpenError {
         /// What is wrong.
         source: GgufError,
     },
+    /// The same, of a folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// Its model cannot be run.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -33,41 +38,58 @@ pub enum OpenError {
     Template(#[from] TemplateError),
 }
 
-/// A model's file, open: its shape and what ends its answers are in memory, weights still in the file. All that a worker needs.
+/// A model's files, open: its shape and what ends its answers are in memory, weights still in the files. All that a worker needs.
 #[derive(Debug)]
 pub struct ModelFile {
     name: String,
     config: Config,
     end_tokens: Vec<Token>,
-    file: Gguf,
+    source: Source,
 }
 
 impl ModelFile {
-    /// Opens a GGUF file. Reads its header, not its weights.
+    /// Opens a GGUF file, or a folder in the layout of the Hugging Face hub. Reads headers, not weights.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds a model that is not supported.
+    /// When a file cannot be read, or holds a model that is not supported.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
+        if path.is_dir() {
+            Self::open_folder(path)
+        } else {
+            Self::open_gguf(path)
+        }
+    }
+
+    fn open_gguf(path: &Path) -> Result<Self, OpenError> {
         let file = Gguf::open(path).map_err(|source| OpenError::File {
             path: path.display().to_string(),
             source,
         })?;
         let config = Config::from_gguf(&file)?;
-        let end_tokens = Tokenizer::end_tokens_of(&file)?;
         let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned());
-        let name = stem
-            .filter(|s| !s.is_empty())
-            .unwrap_or_else(|| config.architecture.clone());
         Ok(Self {
-            name,
+            name: stem
+                .filter(|s| !s.is_empty())
+                .unwrap_or_else(|| config.architecture.clone()),
+            end_tokens: Tokenizer::end_tokens_of(&file)?,
             config,
-            end_tokens,
-            file,
+            source: Source::Gguf(file),
         })
     }
 
-    /// The file's name without its ending, by which clients know the model: `SmolLM2-135M-Instruct.Q4_1`.
+    fn open_folder(path: &Path) -> Result<Self, OpenError> {
+        let folder = Folder::open(path)?;
+        let config = Config::from_folder(&folder)?;
+        Ok(Self {
+            name: folder.model_name().unwrap_or_else(|| config.architecture.clone()),
+            end_tokens: Tokenizer::end_tokens_of_folder(&folder, config.vocabulary)?,
+            config,
+            source: Source::Folder(folder),
+        })
+    }
+
+    /// The name of the file without its ending, or of the folder, by which clients know the model: `SmolLM2-135M-Instruct.Q4_1`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -85,12 +107,12 @@ impl ModelFile {
         &self.end_tokens
     }
 
-    /// Puts the weights on `device` and allocates the KV pool there. Reads the whole file, one tensor at a time.
+    /// Puts the weights on `device` and allocates the KV pool there. Reads all of them, one tensor at a time.
     ///
     /// # Errors
     /// When a tensor is missing or has the wrong shape or format, or the device refuses it.
     pub fn backend<D: Device>(&self, device: D, pool: PoolOptions) -> Result<Llama<D>, LoadError> {
-        Llama::load(self, &self.file, device, pool)
+        Llama::load(self, &self.source, device, pool)
     }
 }
 
@@ -103,14 +125,20 @@ pub struct Model {
 }
 
 impl Model {
-    /// Opens a GGUF file. Reads its header, not its weights.
+    /// Opens a GGUF file, or a folder in the layout of the Hugging Face hub. Reads headers, not weights.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds a model that is not supported.
+    /// When a file cannot be read, or holds a model that is not supported.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let file = Arc::new(ModelFile::open(path)?);
-        let tokenizer = Tokenizer::from_gguf(&file.file)?;
-        let template = template(&file.file, &tokenizer)?;
+        let (tokenizer, template) = match &file.source {
+            Source::Gguf(gguf) => (Tokenizer::from_gguf(gguf)?, template_of(gguf)?),
+            Source::Folder(folder) => {
+                let tokenizer = Tokenizer::from_folder(folder, file.config.vocabulary)?;
+                (tokenizer, folder.chat_template()?)
+            }
+        };
+        let template = template.map(|source| compile(&source, &tokenizer)).transpose()?;
         Ok(Self {
             file,
             tokenizer: Arc::new(tokenizer),
@@ -124,7 +152,7 @@ impl Model {
         &self.file
     }
 
-    /// The file's name without its ending: see [`ModelFile::name`].
+    /// By which clients know it: see [`ModelFile::name`].
     #[must_use]
     pub fn name(&self) -> &str {
         self.file.name()
@@ -157,17 +185,20 @@ impl Model {
     }
 }
 
-/// The file's chat template, if it has one.
-fn template(file: &Gguf, tokenizer: &Tokenizer) -> Result<Option<Arc<ChatTemplate>>, OpenError> {
+/// The text of a file's chat template, if it has one.
+fn template_of(file: &Gguf) -> Result<Option<String>, OpenError> {
     const KEY: &str = "tokenizer.chat_template";
     if file.value(KEY).is_none() {
         return Ok(None);
     }
-    let source = file.text(KEY).map_err(ConfigError::from)?;
+    Ok(Some(file.text(KEY).map_err(ConfigError::from)?.to_owned()))
+}
+
+fn compile(source: &str, tokenizer: &Tokenizer) -> Result<Arc<ChatTemplate>, OpenError> {
     let spelling = |token: Option<Token>| {
         let bytes = token.map_or(&[][..], |token| tokenizer.token_bytes(token));
         String::from_utf8_lossy(bytes).into_owned()
     };
     let template = ChatTemplate::new(source, &spelling(tokenizer.bos()), &spelling(tokenizer.eos()))?;
-    Ok(Some(Arc::new(template)))
+    Ok(Arc::new(template))
 }

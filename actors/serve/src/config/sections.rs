@@ -16,7 +16,7 @@ pub(crate) struct Node {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Model {
-    /// `default`, a path of a GGUF file, or a Hugging Face repository id.
+    /// `default`, a path of a GGUF file or of a folder, or a Hugging Face repository id.
     pub(crate) source: String,
     /// Name that clients use; empty: the model's own.
     pub(crate) name: String,

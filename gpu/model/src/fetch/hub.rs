@@ -146,7 +146,7 @@ fn choose(files: &[String]) -> Result<String, String> {
     };
     let best = files.iter().filter(whole).min_by_key(|f| (rank(f), f.as_str()));
     best.cloned()
-        .ok_or_else(|| "it has no GGUF file in one piece; name a repository that has".to_owned())
+        .ok_or_else(|| "it has no GGUF file in one piece; name a repository that has, or give the path of a folder with its files".to_owned())
 }
 
 /// An error with its causes.

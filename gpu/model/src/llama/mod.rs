@@ -1,4 +1,5 @@
-//! Decoders of the Llama family on any [`Device`]: Llama, SmolLM, Qwen2 (biases), Qwen3 (norms of query and key heads).
+//! Decoders of the Llama family on any [`Device`]: Llama, SmolLM, Mistral (perhaps with a window), Qwen2 (biases), Qwen3 (norms of
+//! query and key heads), Gemma 3 (norms behind blocks too, a window in five of six layers, scaled embeddings, another gate).
 //!
 //! A step gathers the tokens of all its slices into one matrix, runs the layers over it (attention looks at each sequence's own
 //! blocks), and computes logits for the sampled rows alone.
@@ -8,8 +9,11 @@ mod step;
 
 use std::sync::Arc;
 
-use engine::{Attention, Backend, BackendError, Device, Interrupt, KvPool, ModelSpec, Rope, Sampled, Slice};
+use engine::{
+    Attention, Backend, BackendError, Device, Gate, Interrupt, KvPool, ModelSpec, Rope, Sampled, Slice,
+};
 
+use crate::folder::FolderError;
 use crate::gguf::GgufError;
 use crate::sampler::Sampler;
 
@@ -19,6 +23,9 @@ pub enum LoadError {
     /// A tensor is missing, damaged or of the wrong shape.
     #[error(transparent)]
     File(#[from] GgufError),
+    /// The same, of a folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// The device refused a weight or the pool.
     #[error(transparent)]
     Device(#[from] BackendError),
@@ -58,11 +65,21 @@ impl<D: Device> std::fmt::Debug for Llama<D> {
 /// What the steps need of the model's shape.
 #[derive(Debug)]
 struct Shape {
+    /// Of layers that look back all the way, and of those that do not.
+    far: Reach,
+    near: Option<Reach>,
+    embedding_scale: f32,
+    gate: Gate,
+    epsilon: f32,
+    vocabulary: usize,
+}
+
+/// How far a layer looks back.
+#[derive(Clone, Debug)]
+struct Reach {
     /// `layer` is set anew for every layer.
     attention: Attention,
     rope: Rope,
-    epsilon: f32,
-    vocabulary: usize,
 }
 
 struct Weights<W> {
@@ -74,6 +91,8 @@ struct Weights<W> {
 }
 
 struct Layer<W> {
+    /// Looks back a limited way.
+    near: bool,
     attention_norm: W,
     q: Linear<W>,
     k: Linear<W>,
@@ -81,10 +100,14 @@ struct Layer<W> {
     q_norm: Option<W>,
     k_norm: Option<W>,
     output: Linear<W>,
+    /// Of what attention gives, where the model norms that.
+    attended_norm: Option<W>,
     ffn_norm: W,
     gate: W,
     up: W,
     down: W,
+    /// Of what the feed-forward block gives, where the model norms that.
+    fed_norm: Option<W>,
 }
 
 /// A matrix and its bias.
@@ -103,7 +126,7 @@ struct Scratch<B> {
     q: B,
     k: B,
     v: B,
-    /// Output of attention; a normed query or key before that.
+    /// Output of attention; a normed query or key before that, a normed output of a block behind it.
     a: B,
     gate: B,
     up: B,

@@ -1,8 +1,8 @@
 //! One step: the forward pass over a batch, then sampling.
 
-use engine::{Attention, BackendError, Device, Gate, KvPool, Rope, Sampled, Slice, Span};
+use engine::{Attention, BackendError, Device, Gate, KvPool, Sampled, Slice, Span};
 
-use super::{Layer, Linear, Llama, Scratch, Shape};
+use super::{Layer, Linear, Llama, Reach, Scratch};
 
 impl<D: Device> Llama<D> {
     /// Checks the batch, runs it, samples.
@@ -16,26 +16,28 @@ impl<D: Device> Llama<D> {
         let tokens: Vec<_> = batch.iter().flat_map(|s| s.tokens).copied().collect();
         let spans = spans(batch);
         let s = &mut self.scratch;
-        self.device.embed(&self.weights.embedding, &tokens, 1.0, &mut s.x);
+        let shape = &self.shape;
+        self.device
+            .embed(&self.weights.embedding, &tokens, shape.embedding_scale, &mut s.x);
         for (index, layer) in self.weights.layers.iter().enumerate() {
             if self.interrupt.is_raised() {
                 // Nobody wants the result; but the device must be done with the blocks before anyone else has them.
                 return self.device.read(&mut s.x).map(|_| ());
             }
+            let reach = shape.near.as_ref().filter(|_| layer.near).unwrap_or(&shape.far);
             let attention = Attention {
                 layer: index,
-                ..self.shape.attention.clone()
+                ..reach.attention.clone()
             };
-            attend(
-                &mut self.device,
-                &self.pool,
-                layer,
-                &self.shape,
-                &attention,
-                &spans,
-                s,
-            );
-            feed_forward(&mut self.device, layer, self.shape.epsilon, s);
+            let place = Place {
+                pool: &self.pool,
+                attention: &attention,
+                reach,
+                epsilon: shape.epsilon,
+                spans: &spans,
+            };
+            attend(&mut self.device, layer, &place, s);
+            feed_forward(&mut self.device, layer, shape.epsilon, shape.gate, s);
         }
         self.sample(batch, &spans, out)
     }
@@ -135,26 +137,39 @@ fn spans<'a>(batch: &[Slice<'a>]) -> Vec<Span<'a>> {
     batch.iter().map(span).collect()
 }
 
-/// `x += attention(norm(x))`.
+/// Where attention looks, and how.
+struct Place<'a> {
+    pool: &'a KvPool,
+    attention: &'a Attention,
+    reach: &'a Reach,
+    epsilon: f32,
+    spans: &'a [Span<'a>],
+}
+
+/// `x += attention(norm(x))`; what is added is normed too where the model does that.
 fn attend<D: Device>(
     device: &mut D,
-    pool: &KvPool,
     layer: &Layer<D::Weight>,
-    shape: &Shape,
-    attention: &Attention,
-    spans: &[Span<'_>],
+    place: &Place<'_>,
     s: &mut Scratch<D::Buffer>,
 ) {
-    device.rms_norm(&s.x, &layer.attention_norm, shape.epsilon, &mut s.h);
+    let &Place {
+        pool,
+        attention,
+        epsilon,
+        spans,
+        ..
+    } = place;
+    device.rms_norm(&s.x, &layer.attention_norm, epsilon, &mut s.h);
     linear(device, &s.h, &layer.q, &mut s.q);
     linear(device, &s.h, &layer.k, &mut s.k);
     linear(device, &s.h, &layer.v, &mut s.v);
-    turn(device, &mut s.q, layer.q_norm.as_ref(), shape, spans, &mut s.a);
-    turn(device, &mut s.k, layer.k_norm.as_ref(), shape, spans, &mut s.a);
+    turn(device, &mut s.q, layer.q_norm.as_ref(), place, &mut s.a);
+    turn(device, &mut s.k, layer.k_norm.as_ref(), place, &mut s.a);
     device.store(pool, attention, spans, &s.k, &s.v);
     device.attend(pool, attention, spans, &s.q, &mut s.a);
     linear(device, &s.a, &layer.output, &mut s.h);
-    device.add(&mut s.x, &s.h);
+    add(device, layer.attended_norm.as_ref(), epsilon, s);
 }
 
 /// Norms the heads, where the model does, and gives them their positions. `spare` is overwritten.
@@ -162,33 +177,41 @@ fn turn<D: Device>(
     device: &mut D,
     x: &mut D::Buffer,
     norm: Option<&D::Weight>,
-    shape: &Shape,
-    spans: &[Span<'_>],
+    place: &Place<'_>,
     spare: &mut D::Buffer,
 ) {
     if let Some(norm) = norm {
-        device.rms_norm(x, norm, shape.epsilon, spare);
+        device.rms_norm(x, norm, place.epsilon, spare);
         std::mem::swap(x, spare);
     }
-    let rope: &Rope = &shape.rope;
-    device.rope(x, shape.attention.head_dim, spans, rope);
+    device.rope(x, place.attention.head_dim, place.spans, &place.reach.rope);
+}
+
+/// Adds a block's output to the residual stream, normed where the model does that.
+fn add<D: Device>(device: &mut D, norm: Option<&D::Weight>, epsilon: f32, s: &mut Scratch<D::Buffer>) {
+    if let Some(norm) = norm {
+        device.rms_norm(&s.h, norm, epsilon, &mut s.a);
+        std::mem::swap(&mut s.h, &mut s.a);
+    }
+    device.add(&mut s.x, &s.h);
 }
 
 fn linear<D: Device>(device: &mut D, x: &D::Buffer, linear: &Linear<D::Weight>, out: &mut D::Buffer) {
     device.linear(x, &linear.weight, linear.bias.as_ref(), out);
 }
 
-/// `x += down(silu(gate(norm(x))) · up(norm(x)))`.
+/// `x += down(act(gate(norm(x))) · up(norm(x)))`; what is added is normed too where the model does that.
 fn feed_forward<D: Device>(
     device: &mut D,
     layer: &Layer<D::Weight>,
     epsilon: f32,
+    act: Gate,
     s: &mut Scratch<D::Buffer>,
 ) {
     device.rms_norm(&s.x, &layer.ffn_norm, epsilon, &mut s.h);
     device.linear(&s.h, &layer.gate, None, &mut s.gate);
     device.linear(&s.h, &layer.up, None, &mut s.up);
-    device.gate(&mut s.gate, &s.up, Gate::Silu);
+    device.gate(&mut s.gate, &s.up, act);
     device.linear(&s.gate, &layer.down, None, &mut s.h);
-    device.add(&mut s.x, &s.h);
+    add(device, layer.fed_norm.as_ref(), epsilon, s);
 }

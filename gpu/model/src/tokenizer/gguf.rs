@@ -1,26 +1,15 @@
 //! A tokenizer from GGUF metadata (`tokenizer.ggml.*`).
 
-use std::collections::BTreeSet;
-
 use engine::Token;
-use tokenizers::models::bpe::{BPE, Vocab};
 
+use super::bpe::Pairs;
 use super::bytes::Alphabet;
+use super::ends::ends;
 use super::pre::Pre;
 use super::specials::Specials;
-use super::{Kind, Tokenizer, TokenizerError};
+use super::spm::{SPACE, Spm, byte_of, spelled};
+use super::{Kind, Plain, Tokenizer, TokenizerError};
 use crate::gguf::{Gguf, GgufError, Value};
-
-/// Spellings of tokens that end an answer, whatever the file says about them: files name one end token, chat models use several.
-const ENDS: [&str; 7] = [
-    "<|im_end|>",
-    "<|endoftext|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|end_of_text|>",
-    "<end_of_turn>",
-    "</s>",
-];
 
 /// Names the end token.
 const EOS: &str = "tokenizer.ggml.eos_token_id";
@@ -31,53 +20,86 @@ impl From<GgufError> for TokenizerError {
     }
 }
 
+/// A file's vocabulary.
+struct Entries<'a> {
+    texts: Vec<&'a str>,
+    kinds: Vec<Kind>,
+}
+
+impl<'a> Entries<'a> {
+    fn of(file: &'a Gguf) -> Result<Self, TokenizerError> {
+        let texts = texts(file, "tokenizer.ggml.tokens")?;
+        let kinds = kinds(file, texts.len())?;
+        Ok(Self { texts, kinds })
+    }
+
+    /// The tokens of some kinds.
+    fn of_kind(&self, wanted: &[Kind]) -> impl Iterator<Item = (&'a str, Token)> {
+        let all = self.texts.iter().copied().zip(0..).zip(&self.kinds);
+        all.filter(|(_, kind)| wanted.contains(kind))
+            .map(|(token, _)| token)
+    }
+
+    /// The tokens that end an answer, ascending.
+    fn ends(&self, file: &Gguf) -> Vec<Token> {
+        let named = [EOS, "tokenizer.ggml.eot_token_id"].into_iter();
+        let named = named.filter_map(|key| id(file, key, self.texts.len()));
+        ends(named, self.of_kind(&[Kind::Control, Kind::Unused]))
+    }
+}
+
 impl Tokenizer {
-    /// Builds the tokenizer a GGUF file describes: byte-level BPE (`tokenizer.ggml.model` = `gpt2`).
+    /// Builds the tokenizer a GGUF file describes: byte-level BPE (`tokenizer.ggml.model` = `gpt2`) or SentencePiece's (`llama`).
     ///
     /// # Errors
     /// When the vocabulary is missing, inconsistent or of a kind that is not supported.
     pub fn from_gguf(file: &Gguf) -> Result<Self, TokenizerError> {
         let model = file.text("tokenizer.ggml.model")?;
-        if model != "gpt2" {
-            let what = format!(
-                "vocabulary of kind `{model}` is not supported; supported is byte-level BPE (`gpt2`)"
-            );
-            return Err(TokenizerError::Vocabulary(what));
-        }
-        let texts = texts(file, "tokenizer.ggml.tokens")?;
-        let kinds = kinds(file, texts.len())?;
-        let pre = Pre::named(file.text("tokenizer.ggml.pre")?)?;
-        let plain = byte_pairs(&texts, &texts_of_merges(file)?, pre)?;
-
-        let alphabet = Alphabet::new();
-        let bytes = texts.iter().zip(&kinds).map(|(text, kind)| match kind {
-            Kind::Text => alphabet.decode(text),
-            _ => Ok(text.as_bytes().into()),
-        });
-        let spelled = |wanted: &[Kind]| -> Vec<(&str, Token)> {
-            let all = texts.iter().copied().zip(0..).zip(&kinds);
-            all.filter(|(_, kind)| wanted.contains(kind))
-                .map(|(token, _)| token)
-                .collect()
+        let (byte_level, add_bos) = match model {
+            "gpt2" => (true, false),
+            "llama" => (false, true),
+            other => {
+                let what = format!(
+                    "vocabulary of kind `{other}` is not supported; supported are byte-level BPE (`gpt2`) and SentencePiece's (`llama`)"
+                );
+                return Err(TokenizerError::Vocabulary(what));
+            }
         };
-        let controls: Vec<_> = spelled(&[Kind::Control])
-            .into_iter()
-            .map(|(text, _)| text)
+        let entries = Entries::of(file)?;
+        let (plain, bytes) = if byte_level {
+            (byte_pairs(file, &entries)?, bytes_of_alphabet(&entries)?)
+        } else {
+            (scored_pieces(file, &entries)?, bytes_of_pieces(&entries)?)
+        };
+        let controls: Vec<_> = entries.of_kind(&[Kind::Control]).collect();
+        // Such files write spaces as they are here, and as marks everywhere else.
+        let defined = entries.of_kind(&[Kind::UserDefined]);
+        let defined: Vec<_> = defined
+            .map(|(text, token)| {
+                (
+                    if byte_level {
+                        text.to_owned()
+                    } else {
+                        text.replace(SPACE, " ")
+                    },
+                    token,
+                )
+            })
             .collect();
-        let specials = Specials::new(spelled(&[Kind::Control, Kind::UserDefined]), &controls)?;
-        let id = |key| id(file, key, texts.len());
+        let defined: Vec<_> = defined
+            .iter()
+            .map(|(text, token)| (text.as_str(), *token))
+            .collect();
+        let id = |key| id(file, key, entries.texts.len());
         Ok(Self {
             plain,
-            specials,
-            bytes: bytes.collect::<Result<_, _>>()?,
+            specials: Specials::new(&controls, &defined)?,
+            bytes,
             bos: id("tokenizer.ggml.bos_token_id"),
             eos: id(EOS),
-            add_bos: file
-                .value("tokenizer.ggml.add_bos_token")
-                .and_then(Value::as_bool)
-                .unwrap_or(false),
-            end_tokens: ends(file, &texts, &kinds),
-            kinds,
+            add_bos: flag(file, "tokenizer.ggml.add_bos_token").unwrap_or(add_bos),
+            end_tokens: entries.ends(file),
+            kinds: entries.kinds,
         })
     }
 
@@ -86,21 +108,12 @@ impl Tokenizer {
     /// # Errors
     /// When the vocabulary is missing or inconsistent.
     pub(crate) fn end_tokens_of(file: &Gguf) -> Result<Vec<Token>, TokenizerError> {
-        let texts = texts(file, "tokenizer.ggml.tokens")?;
-        let kinds = kinds(file, texts.len())?;
-        Ok(ends(file, &texts, &kinds))
+        Ok(Entries::of(file)?.ends(file))
     }
 }
 
-/// The tokens that end an answer, ascending: those that the file names, and those that are spelled like one.
-fn ends(file: &Gguf, texts: &[&str], kinds: &[Kind]) -> Vec<Token> {
-    let named = [EOS, "tokenizer.ggml.eot_token_id"].into_iter();
-    let named = named.filter_map(|key| id(file, key, texts.len()));
-    let all = texts.iter().zip(kinds).zip(0..);
-    let spelled =
-        all.filter(|((text, kind), _)| matches!(kind, Kind::Control | Kind::Unused) && ENDS.contains(*text));
-    let ends: BTreeSet<Token> = named.chain(spelled.map(|(_, token)| token)).collect();
-    ends.into_iter().collect()
+fn flag(file: &Gguf, key: &str) -> Option<bool> {
+    file.value(key).and_then(Value::as_bool)
 }
 
 /// A token that the file names, if its vocabulary has it.
@@ -147,40 +160,66 @@ fn kind(value: &Value) -> Kind {
         Some(2 | 3) => Kind::Control,
         Some(4) => Kind::UserDefined,
         Some(5) => Kind::Unused,
+        Some(6) => Kind::Byte,
         _ => Kind::Text,
     }
 }
 
-/// The library's byte-pair encoder.
-fn byte_pairs(
-    texts: &[&str],
-    merges: &[(String, String)],
-    pre: Pre,
-) -> Result<tokenizers::Tokenizer, TokenizerError> {
-    let library = |e: tokenizers::Error| TokenizerError::Vocabulary(e.to_string());
-    let vocabulary = texts.iter().map(|&t| t.to_owned()).zip(0..).collect::<Vocab>();
-    if vocabulary.len() != texts.len() {
-        return Err(TokenizerError::Vocabulary(
-            "a token is in the vocabulary twice".to_owned(),
-        ));
+/// Byte-level BPE.
+fn byte_pairs(file: &Gguf, entries: &Entries<'_>) -> Result<Plain, TokenizerError> {
+    let pre = Pre::named(file.text("tokenizer.ggml.pre")?)?;
+    let pairs = Pairs {
+        vocabulary: entries.texts.iter().copied().zip(0..).collect(),
+        merges: texts_of_merges(file)?,
+        normalizer: pre.normalizer,
+        words: Some(pre.words),
+        ignore_merges: pre.ignore_merges,
+        ..Pairs::default()
+    };
+    Ok(Plain::Words {
+        library: Box::new(pairs.build()?),
+        prefix: false,
+    })
+}
+
+fn bytes_of_alphabet(entries: &Entries<'_>) -> Result<Vec<Box<[u8]>>, TokenizerError> {
+    let alphabet = Alphabet::new();
+    let all = entries.texts.iter().zip(&entries.kinds);
+    all.map(|(text, kind)| match kind {
+        Kind::Text | Kind::Byte => alphabet.decode(text),
+        _ => Ok(text.as_bytes().into()),
+    })
+    .collect()
+}
+
+/// SentencePiece's BPE.
+fn scored_pieces(file: &Gguf, entries: &Entries<'_>) -> Result<Plain, TokenizerError> {
+    let scores = file.array("tokenizer.ggml.scores")?;
+    if scores.len() != entries.texts.len() {
+        let what = format!("{} scores for {} tokens", scores.len(), entries.texts.len());
+        return Err(TokenizerError::Vocabulary(what));
     }
-    // The library takes this for granted: it would write behind the end of a buffer, and panic.
-    for (a, b) in merges {
-        if [a, b, &format!("{a}{b}")]
-            .iter()
-            .any(|part| !vocabulary.contains_key(*part))
-        {
-            let what = format!("merge `{a} {b}`: the parts or the whole are not in the vocabulary");
-            return Err(TokenizerError::Vocabulary(what));
-        }
-    }
-    let model = BPE::builder()
-        .vocab_and_merges(vocabulary, merges.to_vec())
-        .ignore_merges(pre.ignore_merges)
-        .build()
-        .map_err(library)?;
-    let mut plain = tokenizers::Tokenizer::new(model);
-    plain.with_normalizer(pre.normalizer).map_err(library)?;
-    plain.with_pre_tokenizer(Some(pre.words));
-    Ok(plain)
+    let pieces = entries.of_kind(&[Kind::Text]).map(|(text, token)| {
+        let score = scores.get(token as usize).and_then(Value::as_float);
+        (text, token, score.unwrap_or(f32::NAN))
+    });
+    let bytes = entries.of_kind(&[Kind::Byte]);
+    let bytes: Vec<_> = bytes
+        .filter_map(|(text, token)| Some((byte_of(text)?, token)))
+        .collect();
+    let unknown = id(file, "tokenizer.ggml.unknown_token_id", entries.texts.len());
+    let prefix = flag(file, "tokenizer.ggml.add_space_prefix").unwrap_or(true);
+    Ok(Plain::Pieces(Spm::new(pieces, &bytes, unknown, prefix)?))
+}
+
+fn bytes_of_pieces(entries: &Entries<'_>) -> Result<Vec<Box<[u8]>>, TokenizerError> {
+    let all = entries.texts.iter().zip(&entries.kinds);
+    all.map(|(text, kind)| match kind {
+        Kind::Text | Kind::UserDefined => Ok(spelled(text)),
+        Kind::Byte => byte_of(text).map(|byte| [byte].into()).ok_or_else(|| {
+            TokenizerError::Vocabulary(format!("`{text}` should be a byte, such as `<0x0A>`"))
+        }),
+        Kind::Control | Kind::Unused => Ok(text.as_bytes().into()),
+    })
+    .collect()
 }

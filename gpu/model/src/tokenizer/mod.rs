@@ -6,11 +6,15 @@
 //! In a bare prompt, which is all its sender's, control tokens are parsed; in a conversation, those that the template writes and not
 //! those that a message spells (see the `chat` module).
 
+mod bpe;
 mod bytes;
 mod detokenizer;
+mod ends;
 mod gguf;
+mod json;
 mod pre;
 mod specials;
+mod spm;
 
 use std::borrow::Cow;
 
@@ -18,6 +22,7 @@ pub use detokenizer::Detokenizer;
 
 use engine::Token;
 use specials::{Piece, Specials, unshield};
+use spm::{SPACE, Spm};
 
 /// Why there is no tokenizer, or a text has no tokens.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +40,8 @@ pub enum TokenizerError {
 enum Kind {
     /// A piece of text.
     Text,
+    /// One byte, for characters that no piece has.
+    Byte,
     /// A control token: never part of an answer's text.
     Control,
     /// Matched in texts like a control token, but its text belongs to the answer.
@@ -43,11 +50,45 @@ enum Kind {
     Unused,
 }
 
+/// What makes tokens of text that holds no special ones.
+#[derive(Debug)]
+enum Plain {
+    /// Splits it into words and words into tokens.
+    Words {
+        library: Box<tokenizers::Tokenizer>,
+        /// A prompt begins as if a space were in front of it; what stands behind a special token does not.
+        prefix: bool,
+    },
+    /// Joins pieces of it by their scores.
+    Pieces(Spm),
+}
+
+impl Plain {
+    /// Adds the tokens of a text; `first` says that it is the beginning of the prompt.
+    fn encode(&self, text: &str, first: bool, out: &mut Vec<Token>) -> Result<(), TokenizerError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        match self {
+            Self::Pieces(spm) => spm.encode(text, out),
+            Self::Words { library, prefix } => {
+                let text = match *prefix && first && !text.starts_with([' ', SPACE]) {
+                    true => Cow::Owned(format!("{SPACE}{text}")),
+                    false => Cow::Borrowed(text),
+                };
+                let encoding = library.encode_fast(text, false);
+                let encoding = encoding.map_err(|e| TokenizerError::Encode(e.to_string()))?;
+                out.extend_from_slice(encoding.get_ids());
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A model's tokenizer. Immutable; share it.
 #[derive(Debug)]
 pub struct Tokenizer {
-    /// Splits plain text into words and words into tokens.
-    plain: tokenizers::Tokenizer,
+    plain: Plain,
     /// Control tokens, in texts.
     specials: Specials,
     /// The bytes of every token.
@@ -67,12 +108,7 @@ impl Tokenizer {
     /// # Errors
     /// When the tokenizer library fails.
     pub fn encode(&self, text: &str, special: bool) -> Result<Vec<Token>, TokenizerError> {
-        if special {
-            return self.encode_pieces(text, |text| text.into());
-        }
-        let mut out = Vec::new();
-        self.encode_plain(text, &mut out)?;
-        Ok(out)
+        self.encode_pieces(text, special, |text| text.into())
     }
 
     /// The tokens of a bare prompt (not a chat): control tokens parsed, and the beginning-of-text token put in front where the model
@@ -95,35 +131,24 @@ impl Tokenizer {
 
     /// The tokens of a text of which parts are shielded: control tokens are parsed in the others, and the shields taken away.
     pub(crate) fn encode_shielded(&self, text: &str) -> Result<Vec<Token>, TokenizerError> {
-        self.encode_pieces(text, unshield)
+        self.encode_pieces(text, true, unshield)
     }
 
     /// Cuts `text` at its special tokens and encodes what `plain` makes of the pieces between.
     fn encode_pieces(
         &self,
         text: &str,
+        controls: bool,
         plain: fn(&str) -> Cow<'_, str>,
     ) -> Result<Vec<Token>, TokenizerError> {
         let mut out = Vec::new();
-        for piece in self.specials.split(text) {
+        for piece in self.specials.split(text, controls) {
             match piece {
-                Piece::Text(text) => self.encode_plain(&plain(text), &mut out)?,
+                Piece::Text(text) => self.plain.encode(&plain(text), out.is_empty(), &mut out)?,
                 Piece::Token(token) => out.push(token),
             }
         }
         Ok(out)
-    }
-
-    fn encode_plain(&self, text: &str, out: &mut Vec<Token>) -> Result<(), TokenizerError> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        let encoding = self
-            .plain
-            .encode_fast(text, false)
-            .map_err(|e| TokenizerError::Encode(e.to_string()))?;
-        out.extend_from_slice(encoding.get_ids());
-        Ok(())
     }
 
     /// The bytes a token stands for; a control token's spelling. Empty for a token outside the vocabulary.

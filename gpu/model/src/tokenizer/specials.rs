@@ -23,21 +23,41 @@ pub(super) enum Piece<'a> {
 /// The special tokens of a vocabulary: control tokens, and what a user has defined.
 #[derive(Debug)]
 pub(super) struct Specials {
-    finder: AhoCorasick,
-    tokens: Vec<Token>,
+    all: Finder,
+    /// What is found where control tokens are text like any other.
+    user_defined: Finder,
     /// Finds control tokens alone, one inside another too.
     controls: AhoCorasick,
 }
 
-impl Specials {
-    /// Of the spellings and ids of all special tokens, and of the spellings of the control tokens among them.
-    pub(super) fn new(specials: Vec<(&str, Token)>, controls: &[&str]) -> Result<Self, TokenizerError> {
-        let (patterns, tokens): (Vec<_>, _) = specials.into_iter().filter(|(s, _)| !s.is_empty()).unzip();
-        let controls = controls.iter().filter(|s| !s.is_empty());
+/// Finds tokens by their spelling.
+#[derive(Debug)]
+struct Finder {
+    spellings: AhoCorasick,
+    tokens: Vec<Token>,
+}
+
+impl Finder {
+    fn new<'a>(spelled: impl Iterator<Item = &'a (&'a str, Token)>) -> Result<Self, TokenizerError> {
+        let (patterns, tokens): (Vec<_>, _) = spelled.copied().filter(|(s, _)| !s.is_empty()).unzip();
         Ok(Self {
-            finder: finder(MatchKind::LeftmostLongest, patterns)?,
+            spellings: automaton(MatchKind::LeftmostLongest, patterns)?,
             tokens,
-            controls: finder(MatchKind::Standard, controls)?,
+        })
+    }
+}
+
+impl Specials {
+    /// Of the spellings of both kinds.
+    pub(super) fn new(
+        controls: &[(&str, Token)],
+        user_defined: &[(&str, Token)],
+    ) -> Result<Self, TokenizerError> {
+        let spellings = controls.iter().map(|(s, _)| *s).filter(|s| !s.is_empty());
+        Ok(Self {
+            all: Finder::new(controls.iter().chain(user_defined))?,
+            user_defined: Finder::new(user_defined.iter())?,
+            controls: automaton(MatchKind::Standard, spellings)?,
         })
     }
 
@@ -59,10 +79,15 @@ impl Specials {
         out + &text[at..]
     }
 
-    /// Cuts `text` at every special token.
-    pub(super) fn split<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Piece<'a>> {
+    /// Cuts `text` at every special token; without `controls`, only at what a user has defined.
+    pub(super) fn split<'a>(&'a self, text: &'a str, controls: bool) -> impl Iterator<Item = Piece<'a>> {
+        let finder = if controls { &self.all } else { &self.user_defined };
         let mut at = 0;
-        let mut found = self.finder.find_iter(text).map(Some).chain(std::iter::once(None));
+        let mut found = finder
+            .spellings
+            .find_iter(text)
+            .map(Some)
+            .chain(std::iter::once(None));
         std::iter::from_fn(move || {
             let next = found.next()?;
             let (start, end) = next
@@ -72,7 +97,7 @@ impl Specials {
             at = end;
             Some([
                 Some(before),
-                next.map(|m| Piece::Token(self.tokens[m.pattern().as_usize()])),
+                next.map(|m| Piece::Token(finder.tokens[m.pattern().as_usize()])),
             ])
         })
         .flatten()
@@ -80,14 +105,14 @@ impl Specials {
     }
 }
 
-fn finder<T: AsRef<[u8]>>(
+fn automaton<T: AsRef<[u8]>>(
     kind: MatchKind,
     patterns: impl IntoIterator<Item = T>,
 ) -> Result<AhoCorasick, TokenizerError> {
     AhoCorasick::builder()
         .match_kind(kind)
         .build(patterns)
-        .map_err(|e| TokenizerError::Vocabulary(format!("control tokens: {e}")))
+        .map_err(|e| TokenizerError::Vocabulary(format!("special tokens: {e}")))
 }
 
 /// The text that [`Specials::shield`] was given. (One that held the code point itself has lost it.)
@@ -104,8 +129,11 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[Piece<'_>]) {
-        let specials = Specials::new(vec![("<a>", 1), ("<a><b>", 2), ("é", 3), ("", 4)], &[]).unwrap();
-        let pieces: Vec<_> = specials.split(text).filter(|p| *p != Piece::Text("")).collect();
+        let specials = Specials::new(&[("<a>", 1), ("", 4)], &[("<a><b>", 2), ("é", 3)]).unwrap();
+        let pieces: Vec<_> = specials
+            .split(text, true)
+            .filter(|p| *p != Piece::Text(""))
+            .collect();
         assert_eq!(pieces, expected, "{text}");
     }
 
@@ -124,15 +152,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_user_has_defined_is_found_also_where_control_tokens_are_text() {
+        let specials = Specials::new(&[("<a>", 1)], &[("<t>", 4)]).unwrap();
+        let pieces: Vec<_> = specials.split("<a><t>", false).collect();
+        assert_eq!(pieces, [Piece::Text("<a>"), Piece::Token(4), Piece::Text("")]);
+    }
+
+    #[test]
     fn what_is_shielded_is_text_and_comes_back() {
-        let specials = Specials::new(
-            vec![("<a>", 1), ("a>b", 2), ("éé", 3), ("<t>", 4)],
-            &["<a>", "a>b", "éé", ""],
-        )
-        .unwrap();
+        let controls = [("<a>", 1), ("a>b", 2), ("éé", 3), ("", 5)];
+        let specials = Specials::new(&controls, &[("<t>", 4)]).unwrap();
         for text in ["", "<a>", "x<a>b", "<<a>a>b>", "ééé", "<a><a>"] {
             let shielded = specials.shield(text);
-            let pieces: Vec<_> = specials.split(&shielded).collect();
+            let pieces: Vec<_> = specials.split(&shielded, true).collect();
             assert_eq!(pieces, [Piece::Text(&shielded)], "{text}");
             assert_eq!(unshield(&shielded), text);
         }

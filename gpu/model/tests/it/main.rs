@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod builder;
+mod folder_copy;
+mod folders;
+mod folders_refused;
 mod forward;
 mod gguf;
 mod naive;

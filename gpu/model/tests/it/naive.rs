@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use engine::{
     Attention, BackendError, DType, Device, Gate, KvPool, PoolShape, Rope, Span, TensorView, Token,
 };
-use half::f16;
+use half::{bf16, f16};
 
 /// Rows of numbers.
 #[derive(Clone, Default)]
@@ -47,6 +47,8 @@ fn numbers(tensor: &TensorView<'_>) -> Result<Vec<f32>, BackendError> {
             .iter()
             .map(|&b| f32::from_le_bytes(b))
             .collect(),
+        DType::F16 => pairs(tensor.bytes, |b| f16::from_le_bytes(b).to_f32()),
+        DType::Bf16 => pairs(tensor.bytes, |b| bf16::from_le_bytes(b).to_f32()),
         DType::Q8_0 => {
             let block = |b: &[u8]| -> Vec<f32> {
                 b[2..]
@@ -65,6 +67,10 @@ fn numbers(tensor: &TensorView<'_>) -> Result<Vec<f32>, BackendError> {
         }
         other => return Err(BackendError(format!("{}: no code for {other:?}", tensor.name))),
     })
+}
+
+fn pairs(bytes: &[u8], number: impl Fn([u8; 2]) -> f32) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|&b| number(b)).collect()
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -97,7 +103,10 @@ impl Naive {
         q: &[f32],
     ) -> Vec<f32> {
         let kv_head = head / (a.heads / a.kv_heads);
-        let rows: Vec<_> = (0..=position)
+        let first = a
+            .window
+            .map_or(0, |window| (position + 1).saturating_sub(window as usize));
+        let rows: Vec<_> = (first..=position)
             .map(|p| &self.kv[&self.place(span, a.layer, p, kv_head)])
             .collect();
         let scores: Vec<f32> = rows.iter().map(|(k, _)| dot(q, k) * a.scale).collect();
@@ -231,9 +240,15 @@ impl Device for Naive {
     }
 
     fn gate(&mut self, gate: &mut Matrix, up: &Matrix, act: Gate) {
-        assert_eq!(act, Gate::Silu);
+        let act = |x: f32| match act {
+            Gate::Silu => x / (1.0 + (-x).exp()),
+            Gate::Gelu => {
+                let inner = (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
+                0.5 * x * (1.0 + inner.tanh())
+            }
+        };
         for (g, u) in gate.numbers.iter_mut().zip(&up.numbers) {
-            *g = *g / (1.0 + (-*g).exp()) * u;
+            *g = act(*g) * u;
         }
     }
 

@@ -14,6 +14,7 @@
 //! | [`chat_template`] | the template of a model file | it is refused, or renders twice the same |
 //! | [`text_out`] | stop strings, and an answer in pieces | how it is cut changes nothing; no stop string gets out |
 //! | [`gguf_header`] | a model file (or a safetensors file: refused as no GGUF) | refused, or every tensor lies inside the file and nothing is told twice |
+//! | [`safetensors_header`] | a file of safetensors | refused, or its tensors lie one behind the other and fill it |
 //! | [`model_file`] | a model file, opened as a gateway does | refused, or a shape within its limits and a tokenizer whose tokens exist |
 //! | [`model_name`] | where a model is to come from | a name that names the same again, and no way out of a folder |
 //! | [`ledger_ops`] | operations on a ledger | INV-02, against a model that knows who may touch what, and what is where |
@@ -38,6 +39,7 @@ mod ledger_ops;
 mod model_file;
 mod model_name;
 mod offer_ops;
+mod safetensors_header;
 mod small_model;
 mod text_out;
 mod wire_frame;
@@ -65,6 +67,7 @@ pub use ledger_ops::ledger_ops;
 pub use model_file::model_file;
 pub use model_name::model_name;
 pub use offer_ops::offer_ops;
+pub use safetensors_header::safetensors_header;
 pub use small_model::small_model_file;
 pub use text_out::text_out;
 pub use wire_frame::wire_frame;
@@ -100,6 +103,7 @@ targets! {
     chat_template 2_000,
     text_out 4_000,
     gguf_header 20_000,
+    safetensors_header 20_000,
     model_file 500,
     model_name 20_000,
     ledger_ops 2_000,

@@ -1,4 +1,4 @@
-//! Where a user wants a model from. (Only GGUF files are read: a safetensors file can be named, and is refused when it is opened.)
+//! Where a user wants a model from. (A path may be that of anything: what is no model is refused when it is opened.)
 
 use model::ModelSource;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use engine::Token;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 /// A prompt and its greedy answer.
 #[derive(Deserialize)]
@@ -41,13 +42,18 @@ impl Case {
     }
 }
 
-/// All cases.
+/// All cases of the default model.
 pub(crate) fn cases() -> Vec<Case> {
+    read("greedy.json")
+}
+
+/// The cases of a reference file.
+pub(crate) fn read<T: DeserializeOwned>(name: &str) -> Vec<T> {
     #[derive(Deserialize)]
-    struct File {
-        cases: Vec<Case>,
+    struct File<T> {
+        cases: Vec<T>,
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gpu/model/tests/reference/greedy.json");
-    let text = std::fs::read_to_string(&path).unwrap();
-    serde_json::from_str::<File>(&text).unwrap().cases
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gpu/model/tests/reference");
+    let text = std::fs::read_to_string(folder.join(name)).unwrap();
+    serde_json::from_str::<File<T>>(&text).unwrap().cases
 }

@@ -19,7 +19,7 @@ const BLOCK_TOKENS: usize = 16;
 const WATCHED: SequenceKey = SequenceKey(0);
 
 /// The default model, fetched if it is not there.
-fn model() -> &'static Model {
+pub(crate) fn model() -> &'static Model {
     static MODEL: OnceLock<Model> = OnceLock::new();
     MODEL.get_or_init(|| {
         let options = FetchOptions::new(default_cache_dir());
@@ -100,6 +100,16 @@ pub(crate) struct Rig {
 impl Rig {
     /// An engine that prefills in chunks of so many tokens, on the given instructions or the best ones.
     pub(crate) fn new(activations: Activations, chunk_tokens: u32, level: Option<Level>) -> Self {
+        Self::of(model(), activations, chunk_tokens, level)
+    }
+
+    /// The same with another model.
+    pub(crate) fn of(
+        model: &Model,
+        activations: Activations,
+        chunk_tokens: u32,
+        level: Option<Level>,
+    ) -> Self {
         let device = CpuDevice::new(&CpuOptions {
             threads: None,
             level,
@@ -112,7 +122,7 @@ impl Rig {
             blocks: BLOCKS,
             block_tokens: BLOCK_TOKENS,
         };
-        let backend = model().backend(Tap { device, read }, pool).unwrap();
+        let backend = model.backend(Tap { device, read }, pool).unwrap();
         let config = EngineConfig {
             chunk_tokens,
             ..EngineConfig::default()

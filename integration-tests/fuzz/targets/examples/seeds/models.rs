@@ -27,9 +27,53 @@ pub(crate) fn seeds() -> Vec<Seed> {
         .f32("llama.rope.freq_base", 5e5);
     both("gpt-2", &old.build());
     both("every-type", &every_type().build());
-    both("safetensors", &safetensors());
+    both(
+        "safetensors",
+        &safetensors(
+            r#"{"__metadata__":{"format":"pt"},"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#,
+            8,
+        ),
+    );
+    for (name, header, bytes) in HEADERS {
+        seeds.push(("safetensors_header", name.to_owned(), safetensors(header, bytes)));
+    }
     seeds
 }
+
+/// Headers of safetensors, and how many bytes follow.
+const HEADERS: [(&str, &str, usize); 7] = [
+    (
+        "several",
+        r#"{"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]}}"#,
+        32,
+    ),
+    (
+        "metadata",
+        r#"{"__metadata__":{"format":"pt"},"t":{"dtype":"F16","shape":[],"data_offsets":[0,2]}}"#,
+        2,
+    ),
+    (
+        "no-numbers",
+        r#"{"t":{"dtype":"F32","shape":[0,7],"data_offsets":[0,0]}}"#,
+        0,
+    ),
+    ("none", "{}", 0),
+    (
+        "other-types",
+        r#"{"t":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}}    "#,
+        2,
+    ),
+    (
+        "gap",
+        r#"{"t":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#,
+        8,
+    ),
+    (
+        "too-large",
+        r#"{"t":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,18446744073709551615]}}"#,
+        8,
+    ),
+];
 
 /// A model of three letters.
 fn tiny(architecture: &str, words: &str) -> Builder {
@@ -88,8 +132,12 @@ fn every_type() -> Builder {
     builder.raw("nested", 9, &nested)
 }
 
-/// Not read here: refused by its first bytes.
-fn safetensors() -> Vec<u8> {
-    let json = br#"{"__metadata__":{"format":"pt"},"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
-    [&(json.len() as u64).to_le_bytes()[..], json, &[0; 8]].concat()
+/// A file of safetensors.
+fn safetensors(header: &str, bytes: usize) -> Vec<u8> {
+    [
+        &(header.len() as u64).to_le_bytes()[..],
+        header.as_bytes(),
+        &vec![0; bytes],
+    ]
+    .concat()
 }

@@ -67,7 +67,7 @@ macro_rules! replays {
 
 replays! {
     wire_frame hello kv_message http_body chat_content chat_template text_out gguf_header model_file model_name ledger_ops host_ops
-    offer_ops
+    offer_ops safetensors_header
 }
 
 #[test]
