@@ -1,6 +1,8 @@
 //! What a hand-over takes beside moving bytes: from `Published`, which a prefill worker tells the gateway, until the gateway knows that decode has it all
 //! and goes on. With the mock, whose KV is 16 bytes a token, so that hardly any bytes are moved.
 
+use std::collections::BTreeSet;
+
 use observe::explain::Account;
 
 use super::Options;
@@ -12,6 +14,9 @@ use crate::bench::spread::Spread;
 use crate::http::get;
 
 const UP: [&str; 5] = ["--processes", "--prefill", "1", "--decode", "1"];
+
+/// Requests before those that count: the first connects the workers.
+const WARM_UP: u64 = 3;
 
 /// The times of one round, in microseconds.
 struct Times {
@@ -69,38 +74,65 @@ async fn take(prompt: usize, round: u64, options: &Options) -> Times {
         prompt_tokens: prompt,
         answer_tokens: 2,
         requests: Some(options.handovers as u64),
-        seed: 1 + round,
+        seed: 2 + 2 * round,
         ..server.load()
     };
-    let sample = Sample::take(&server, &load).await.expect("answers");
-    assert!(sample.report.requests > 0);
-    times(&server).await
+    let warm_up = Load {
+        requests: Some(WARM_UP),
+        seed: 1 + 2 * round,
+        ..load.clone()
+    };
+    Sample::take(&server, &warm_up).await.expect("answers");
+    let before = Reads::of(&server).await;
+    let known: BTreeSet<String> = ended(&server).await.into_iter().map(|room| room.room).collect();
+    Sample::take(&server, &load).await.expect("answers");
+    let reads = Reads::of(&server).await;
+    let mut rooms = ended(&server).await;
+    rooms.retain(|room| !known.contains(&room.room));
+    let pulling = rooms.iter().flat_map(|room| &room.stretches);
+    let pulling = pulling.filter(|stretch| stretch.phase == "pulling");
+    let mut whole: Vec<f64> = pulling
+        .map(|stretch| (stretch.to_us - stretch.from_us) as f64)
+        .collect();
+    assert!(!whole.is_empty(), "nothing was handed over");
+    whole.sort_by(f64::total_cmp);
+    let tokens: f64 = rooms.iter().map(|room| f64::from(room.prompt_tokens)).sum();
+    Times {
+        read: (reads.seconds - before.seconds) / (reads.count - before.count) * 1e6,
+        tokens: tokens / rooms.len() as f64,
+        whole,
+    }
 }
 
-async fn times(server: &Server) -> Times {
+/// The gateway's accounts of the rooms that have ended, of which it keeps a good many.
+async fn ended(server: &Server) -> Vec<Account> {
     let cluster = server.cluster();
-    let (mut whole, mut tokens) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
     for room in cluster.rooms_ended().await {
         let path = format!("/rooms/{}/explain", room.room);
         let answer = get(cluster.ports().admin, &path)
             .await
             .expect("the admin listener");
         let text = answer.text().await.expect("the admin listener");
-        let account: Account = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        let pulling = account
-            .stretches
-            .iter()
-            .filter(|stretch| stretch.phase == "pulling");
-        whole.extend(pulling.map(|stretch| (stretch.to_us - stretch.from_us) as f64));
-        tokens.push(f64::from(account.prompt_tokens));
+        let accounts: Vec<Account> =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        all.extend(accounts);
     }
-    assert!(!whole.is_empty(), "nothing was handed over");
-    whole.sort_by(f64::total_cmp);
-    let metrics = cluster.metrics().await;
-    let of = |what: &str| metrics.sum(&format!("innkeeper_kv_pull_seconds_{what}"), "");
-    Times {
-        whole,
-        read: of("sum") / of("count") * 1e6,
-        tokens: tokens.iter().sum::<f64>() / tokens.len() as f64,
+    all
+}
+
+/// All reads of decode so far.
+struct Reads {
+    count: f64,
+    seconds: f64,
+}
+
+impl Reads {
+    async fn of(server: &Server) -> Self {
+        let metrics = server.cluster().metrics().await;
+        Self {
+            count: metrics.sum("innkeeper_kv_pull_seconds_count", ""),
+            seconds: metrics.sum("innkeeper_kv_pull_seconds_sum", ""),
+        }
     }
 }

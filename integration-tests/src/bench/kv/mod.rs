@@ -114,7 +114,7 @@ pub async fn kv(options: Options) -> String {
     let world = World {
         inside: net.as_ref().map(|net| net.inside("kv")).unwrap_or_default(),
         peers: options.peers.clone(),
-        fetched: peer::fetched(),
+        own_version: peer::own_version(),
     };
     let mut copies = Vec::new();
     let mut found = Vec::new();
@@ -164,8 +164,8 @@ struct World {
     /// What to put in front of commands.
     inside: Vec<String>,
     peers: PathBuf,
-    /// The UCX that our program takes where nobody names one.
-    fetched: Result<peer::Library, String>,
+    /// Of the UCX that our program takes where nobody names one.
+    own_version: Result<String, String>,
 }
 
 /// Moves all blocks, in both orders, with everyone in turn.

@@ -14,7 +14,7 @@ use kv_ucx::{Ucx, UcxConfig, UcxTransfer};
 /// What it is to be.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Which UCX.
+    /// Which UCX: its library, or the folder that one has been fetched into, which is looked at if the loader finds none.
     library: PathBuf,
     /// Which end.
     #[arg(value_enum)]
@@ -48,7 +48,11 @@ const STEP: u32 = 5;
 /// If anything goes wrong.
 pub fn mover(options: &Options) {
     let pool = pool(options);
-    let ucx = Ucx::load(Some(&options.library), None).expect("a UCX");
+    let (library, cache) = match options.library.is_dir() {
+        true => (None, Some(options.library.as_path())),
+        false => (Some(options.library.as_path()), None),
+    };
+    let ucx = Ucx::load(library, cache).expect("a UCX");
     let (tell, told) = sync_channel(16);
     let sink = Arc::new(move |event| tell.try_send(event).expect("it is taken"));
     let transfer = UcxTransfer::start(&ucx, UcxConfig::default(), pool.clone(), sink).expect("it starts");

@@ -108,7 +108,9 @@ impl Side {
 
     fn last_words(&self) -> String {
         let log = std::fs::read_to_string(self.log.path()).unwrap_or_default();
-        let last = log.lines().rev().find(|line| !line.trim().is_empty());
+        let mut lines = log.lines().rev();
+        // A panic of ours ends with a note on how to learn more.
+        let last = lines.find(|line| !line.trim().is_empty() && !line.starts_with("note:"));
         last.unwrap_or("it said nothing").to_owned()
     }
 }

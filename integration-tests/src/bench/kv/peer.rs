@@ -1,6 +1,6 @@
 //! Who can move blocks, and how their processes are told where.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::ValueEnum;
 use kv_ucx::Ucx;
@@ -101,11 +101,7 @@ impl Kind {
     /// Its version, or what it lacks.
     pub(super) fn version(self, world: &World) -> Result<String, String> {
         if let Self::Ours(Which::Own) = self {
-            return world
-                .fetched
-                .as_ref()
-                .map(|own| own.version.clone())
-                .map_err(Clone::clone);
+            return world.own_version.clone();
         }
         let folder = world.peers.join(self.folder());
         let version = std::fs::read_to_string(folder.join("VERSION"));
@@ -130,11 +126,11 @@ impl Kind {
         match self {
             Self::Ours(which) => {
                 let library = match which {
-                    Which::Own => world.fetched.as_ref().map_err(Clone::clone)?.path.clone(),
+                    Which::Own => prepare::ucx_cache(),
                     Which::Theirs => folder.join("lib/libucp.so.0"),
                 };
-                if let (Which::Theirs, Some(libraries)) = (which, library.parent()) {
-                    command.push(format!("LD_LIBRARY_PATH={}", libraries.display()));
+                if which == Which::Theirs {
+                    command.push(format!("LD_LIBRARY_PATH={}", folder.join("lib").display()));
                 }
                 let own = std::env::current_exe().map_err(|error| error.to_string())?;
                 command.extend([text(&own), "move".to_owned(), text(&library)]);
@@ -168,6 +164,7 @@ fn environment(transport: Transport) -> Vec<String> {
         "UCX_TCP_USER_TIMEOUT=3s".to_owned(),
         "UCX_WARN_UNUSED_ENV_VARS=n".to_owned(),
         "PYTHONDONTWRITEBYTECODE=1".to_owned(),
+        "RUST_BACKTRACE=0".to_owned(),
     ]
 }
 
@@ -175,17 +172,8 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A UCX that can be loaded.
-pub(super) struct Library {
-    pub(super) path: PathBuf,
-    version: String,
-}
-
-/// What our program takes where nobody names another.
-pub(super) fn fetched() -> Result<Library, String> {
+/// The version of the UCX that our program takes where nobody names another.
+pub(super) fn own_version() -> Result<String, String> {
     let ucx = Ucx::load(None, Some(&prepare::ucx_cache())).map_err(|error| error.to_string())?;
-    Ok(Library {
-        path: ucx.path().to_owned(),
-        version: format!("UCX {}", ucx.version()),
-    })
+    Ok(format!("UCX {}", ucx.version()))
 }
