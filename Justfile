@@ -67,8 +67,8 @@ evidence:
     cargo run --release -p innkeeper-evidence -- make {{target}}
 
 # Measures one thing, side by side in one run: `engine` (the CPU engine and llama.cpp), `control` (the control path and NVIDIA Dynamo's), `streams`
-# (many of them), `queue` (a long one), `growth` (what it costs to grow), `tracing` (what traces cost a cluster), `cpu` (the CPU device), `kv` (a KV
-# move between two processes); `load` (a load on any server). First `peers`, which fetches and builds the others. See docs/benchmarks.md.
+# (many of them), `queue` (a long one), `growth` (what it costs to grow), `tracing` (what traces cost a cluster), `cpu` (the CPU device), `kv` (KV
+# moves, beside UCX's own benchmark, NIXL and Mooncake); `load` (a load on any server). First `peers`, which fetches and builds the others. See docs/benchmarks.md.
 bench NAME *ARGS:
     bash integration-tests/bench/run {{NAME}} {{ARGS}}
 

@@ -75,6 +75,11 @@ fn model_in(cache: &Path) -> PathBuf {
     file.expect("the model can be fetched")
 }
 
+/// Where the program finds UCX if the machine has none.
+pub(crate) fn ucx_cache() -> PathBuf {
+    shared_cache().join("ucx")
+}
+
 /// The file of the default model, in the user's cache.
 pub(crate) fn model_file() -> PathBuf {
     model_in(shared_cache())

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Larger than any cache here: what is read comes from memory.
 const BYTES: usize = 512 << 20;
+/// Copied in one go.
+const COPIED_BYTES: usize = 256 << 20;
 /// How often it is read.
 const TIMES: usize = 7;
 
@@ -39,6 +41,20 @@ impl Bandwidth {
         });
         Self(best.fold(0.0, f64::max))
     }
+}
+
+/// How many bytes a second one thread copies from memory to memory: the best of several times.
+pub(super) fn copied_per_second() -> f64 {
+    let from = vec![1u8; COPIED_BYTES];
+    // Written before, so that no page of it is new.
+    let mut to = vec![2u8; COPIED_BYTES];
+    let best = (0..TIMES).map(|_| {
+        let started = Instant::now();
+        to.copy_from_slice(std::hint::black_box(&from));
+        std::hint::black_box(&to);
+        COPIED_BYTES as f64 / started.elapsed().as_secs_f64()
+    });
+    best.fold(0.0, f64::max)
 }
 
 /// The limits of this machine.

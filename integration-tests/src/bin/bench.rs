@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use integration_tests::bench::{
-    self, Bandwidth, ControlOptions, EngineOptions, GrowthOptions, Load, QueueOptions, StreamsOptions,
-    TracingOptions,
+    self, Bandwidth, ControlOptions, EngineOptions, GrowthOptions, KvOptions, Load, MoverOptions,
+    QueueOptions, StreamsOptions, TracingOptions,
 };
 
 /// Measures one thing, side by side in one run.
@@ -30,6 +30,10 @@ enum What {
     Queue(QueueOptions),
     /// What it costs to grow.
     Growth(GrowthOptions),
+    /// The KV path against UCX itself, NIXL and Mooncake.
+    Kv(KvOptions),
+    /// One of the two processes between which `kv` moves blocks.
+    Move(MoverOptions),
     /// Puts a load on a server that speaks OpenAI's API, on one thread, and prints what it found as JSON.
     Load(Load),
     /// Measures how fast memory is read, and prints that as JSON.
@@ -58,6 +62,11 @@ fn main() -> ExitCode {
         // On one thread: it must not take the cores from what it loads.
         What::Load(load) => single(bench::load(load)),
         What::Floor => serde_json::to_string(&Bandwidth::measure()).expect("a number"),
+        What::Move(options) => {
+            bench::mover(&options);
+            return ExitCode::SUCCESS;
+        }
+        What::Kv(options) => many(bench::kv(options)),
         What::Engine(options) => many(bench::engine(options)),
         What::Control(options) => many(bench::control(options)),
         What::Streams(options) => many(bench::streams(options)),
