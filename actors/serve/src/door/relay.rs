@@ -117,7 +117,11 @@ impl Stream for Relay {
             if self.withdrawn {
                 return Poll::Ready(None);
             }
-            if self.key.as_mut().is_some_and(|key| key.withdrawn.poll_unpin(cx).is_ready()) {
+            if self
+                .key
+                .as_mut()
+                .is_some_and(|key| key.withdrawn.poll_unpin(cx).is_ready())
+            {
                 self.withdrawn = true;
                 return Poll::Ready(Some(no_longer_good()));
             }
