@@ -24,7 +24,7 @@ const pick = (list) => list[Math.floor(random() * list.length)];
 
 const WORKERS = ["prefill-0", "prefill-1", "decode-0", "decode-1", "decode-2"].map((name) => ({
   name, node: name, admin: "127.0.0.1:40123", role: name.split("-")[0], blocks_total: 4096, blocks_free: 0, blocks_cached: 500, blocks_leased: 1800, blocks_quarantined: 0,
-  slots_total: 32, slots_used: 12, prefill_backlog_tokens: name.startsWith("prefill") ? 2048 : 0, draining: false, cordoned: false,
+  slots_total: 32, slots_used: 12, prefill_backlog_tokens: name.startsWith("prefill") ? 2048 : 0, draining: false,
   linked_ms: 600_000, heard_ms_ago: 120, kv_transport: "ucx-tcp", kv_bytes_in: 0, kv_bytes_out: 0, promised_blocks: 0, rooms_held: 40,
 }));
 

@@ -87,6 +87,7 @@ impl Roster {
             | NodeWhat::Step { .. }
             | NodeWhat::FrameNotSent { .. }
             | NodeWhat::Draining { .. }
+            | NodeWhat::Undrained { .. }
             | NodeWhat::EngineDown { .. }
             | NodeWhat::EngineHangs { .. }
             | NodeWhat::TransferDown { .. }

@@ -97,10 +97,10 @@ struct Common {
     clock: Clock,
 }
 
-fn worker(common: &Common, name: &'static str, number: u64, role: Role) -> BuildWorker {
+fn worker(common: &Common, name: &'static str, number: u64) -> BuildWorker {
     let common = common.clone();
     let runtime = tokio::runtime::Handle::current();
-    let build = move || -> Result<WorkerSpec, Failed> {
+    let build = move |role: Role| -> Result<WorkerSpec, Failed> {
         let _guard = runtime.enter();
         let backend = MockBackend::new(device(), mock::no_sleep())?;
         let identity = common.ca.issue(name, &[role])?;
@@ -127,7 +127,7 @@ fn worker(common: &Common, name: &'static str, number: u64, role: Role) -> Build
             admin: None,
         })
     };
-    Arc::new(move || build().map_err(|error| error.to_string()))
+    Arc::new(move |role: Role| build(role).map_err(|error| error.to_string()))
 }
 
 /// Tokens and events of all answers.
@@ -194,7 +194,7 @@ async fn main() -> Result<(), Failed> {
         clock: node.clock(),
     };
     for (name, number, role) in [("prefill", 2, Role::Prefill), ("decode", 3, Role::Decode)] {
-        node.pool(name.to_owned(), worker(&common, name, number, role))
+        node.pool(name.to_owned(), role, worker(&common, name, number))
             .await?;
     }
     while gateway

@@ -266,9 +266,18 @@ pub(crate) fn link_end(why: &mesh::DownReason) -> observe::LinkEnd {
 
 /// Words about one attempt, as they may travel and are kept: on one line, and not longer than a sentence.
 pub(crate) fn words(text: &str) -> String {
-    let on_one_line = |c: char| if c.is_control() { ' ' } else { c };
-    let mut words: String = text.chars().map(on_one_line).collect();
-    words.truncate(words.floor_char_boundary(wire::limits::MAX_WHY_BYTES));
+    on_one_line(text, wire::limits::MAX_WHY_BYTES)
+}
+
+/// A longer reason, as the wire takes it.
+pub(crate) fn reason(text: &str) -> String {
+    on_one_line(text, wire::limits::MAX_REASON_BYTES)
+}
+
+fn on_one_line(text: &str, most_bytes: usize) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let mut words: String = text.chars().map(plain).collect();
+    words.truncate(words.floor_char_boundary(most_bytes));
     words
 }
 

@@ -31,10 +31,10 @@ pub use clock::Clock;
 #[cfg(feature = "faults")]
 pub use gateway::Poison;
 pub use gateway::{
-    Answer, Bookkeeping, Counts, Find, GatewayHandle, GatewaySpec, Job, Layout, Peer, Preparation, Refused,
-    RoomView, WorkerState,
+    Answer, Bookkeeping, Counts, Find, GatewayHandle, GatewaySpec, Job, Layout, OrderError, Peer,
+    Preparation, Refused, RoomView, WorkerState,
 };
 pub use node::{Node, StartError};
-pub use pool::BuildWorker;
+pub use pool::{BuildWorker, Recipe};
 pub use vitals::Vitals;
 pub use worker::{BuildTransfer, Figures, LocalWorker, LocalWorkers, StartEngine, WorkerSpec};

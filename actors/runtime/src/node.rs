@@ -11,6 +11,7 @@ use ractor::concurrency::oneshot;
 use ractor::{Actor, ActorProcessingErr, ActorRef, Message, RpcReplyPort, SupervisionEvent};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use wire::Role;
 
 use crate::clock::Clock;
 use crate::gateway::{self, GatewayHandle, GatewayMessage, GatewaySpec};
@@ -140,23 +141,24 @@ impl Node {
         Ok(handle)
     }
 
-    /// Starts a pool with one worker. Returns at once; the worker dials its gateways when it is built.
+    /// Starts a pool with one worker, which has this role at first. Returns at once; the worker dials its gateways when it is built.
     ///
     /// # Errors
     /// If the pool's actor cannot be started.
-    pub async fn pool(&mut self, name: String, build: BuildWorker) -> Result<(), StartError> {
+    pub async fn pool(&mut self, name: String, role: Role, build: BuildWorker) -> Result<(), StartError> {
         let board = Arc::<StayBoard>::default();
-        self.workers.add(name.clone(), Arc::clone(&board));
         let arguments = PoolArguments {
             name: name.clone(),
+            role,
             clock: self.clock,
             recorder: self.recorder.clone(),
-            board,
+            board: Arc::clone(&board),
             build,
             patience: BUILD_PATIENCE,
         };
         let spawned = Actor::spawn_linked(None, Pool, arguments, self.root.get_cell()).await;
         let (pool, _) = spawned.map_err(|why| StartError(why.to_string()))?;
+        self.workers.add(name.clone(), board, pool.clone());
         let asked = pool.clone();
         let ask = move |reply| asked.cast(PoolMessage::Ping(reply)).unwrap_or_default();
         self.vitals.add(name, Arc::new(ask));
@@ -188,7 +190,7 @@ impl Node {
 
     /// Tells every worker to drain, and counts what they have left.
     async fn rooms_left(&self) -> usize {
-        let answers = ask(&self.pools, PoolMessage::Drain, DRAIN_PATIENCE).await;
+        let answers = ask(&self.pools, PoolMessage::Stop, DRAIN_PATIENCE).await;
         let left = answers.into_iter().map(|answer| match answer {
             Ok(rooms) => rooms,
             // It is busy: asked again.

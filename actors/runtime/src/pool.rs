@@ -1,23 +1,55 @@
 //! The pool: keeps one worker alive. A worker that ends, for whatever reason, is a new incarnation with a new name and an empty pool
 //! when it comes back; nothing of the old one is believed. It is restarted a bounded number of times.
+//!
+//! What operators want of the worker is kept here, where it outlives an incarnation: whether it is drained, and its role. See [`orders`].
+
+mod orders;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use observe::{NodeEvent, NodeWhat, Recorder, WorkerEnd};
+use orders::Change;
+pub(crate) use orders::{Asker, pass};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use room::{NodeId, Restart, Restarts, Span};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use wire::{Order, Role};
 
 use crate::beside::blocking;
 use crate::clock::Clock;
 use crate::convert;
-use crate::worker::{StayBoard, Worker, WorkerArguments, WorkerMessage, WorkerSpec};
+use crate::worker::{Because, StayBoard, Worker, WorkerArguments, WorkerMessage, WorkerSpec};
 
-/// Makes a worker anew: its backend, its transfer, its dialer. Runs at start and on every restart, where it may block, and may take as
-/// long as loading a model takes.
-pub type BuildWorker = Arc<dyn Fn() -> Result<WorkerSpec, String> + Send + Sync>;
+/// Makes a worker anew: its backend, its transfer, its dialer.
+pub trait Recipe: Send + Sync {
+    /// Whether it can be made in this role: asked before a worker that runs is drained for it. May block for a moment.
+    ///
+    /// # Errors
+    /// Why not.
+    fn allows(&self, role: Role) -> Result<(), String>;
+
+    /// Makes it. Runs at start, on every restart and for another role, where it may block, and may take as long as loading a model takes.
+    ///
+    /// # Errors
+    /// Why it cannot be made, maybe only this time.
+    fn build(&self, role: Role) -> Result<WorkerSpec, String>;
+}
+
+/// A recipe for any role.
+impl<F: Fn(Role) -> Result<WorkerSpec, String> + Send + Sync> Recipe for F {
+    fn allows(&self, _: Role) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn build(&self, role: Role) -> Result<WorkerSpec, String> {
+        self(role)
+    }
+}
+
+/// A recipe, shared.
+pub type BuildWorker = Arc<dyn Recipe>;
 
 /// Longer than any model takes to load. Whoever is not done by then hangs, and will the next time: the node ends.
 pub(crate) const BUILD_PATIENCE: Duration = Duration::from_secs(1_800);
@@ -30,10 +62,16 @@ pub(crate) enum PoolMessage {
     Built(Result<(ActorRef<WorkerMessage>, NodeId), Unbuilt>),
     /// Answered by the worker, if there is one.
     Ping(RpcReplyPort<()>),
-    /// Take no new rooms; answered with how many are left.
-    Drain(RpcReplyPort<usize>),
+    /// The process stops: take no new rooms; answered with how many are left.
+    Stop(RpcReplyPort<usize>),
     /// End the links to all gateways, and start no worker any more; answered when that is done.
     Leave(RpcReplyPort<()>),
+    /// What an operator wants.
+    Order(Order, Asker),
+    /// Whether the role that is wanted can be had.
+    Allowed(Result<(), String>, Asker),
+    /// Nothing is left at the worker that is to change its role, or its time is over.
+    Emptied,
 }
 
 /// Why there is no worker.
@@ -47,6 +85,8 @@ pub(crate) enum Unbuilt {
 /// What a pool is started with.
 pub(crate) struct PoolArguments {
     pub(crate) name: String,
+    /// What the worker does at first.
+    pub(crate) role: Role,
     pub(crate) clock: Clock,
     pub(crate) recorder: Recorder,
     /// The stays of all incarnations of the worker.
@@ -65,15 +105,23 @@ pub(crate) struct PoolState {
     build: BuildWorker,
     patience: Duration,
     restarts: Restarts,
-    building: Option<Building>,
+    building: Option<Task>,
     worker: Option<ActorRef<WorkerMessage>>,
+    /// What the worker does, or will when it is built.
+    role: Role,
+    /// An operator wants it to take no rooms.
+    drained: bool,
+    /// It is to have another role.
+    change: Option<Change>,
+    /// The process stops.
+    stopping: bool,
     leaving: bool,
 }
 
-/// The task that builds a worker; it ends with this. What blocks in it goes on to its end, and nothing comes of it.
-struct Building(JoinHandle<()>);
+/// A task that works for the pool; it ends with this. What blocks in it goes on to its end, and nothing comes of it.
+struct Task(JoinHandle<()>);
 
-impl Drop for Building {
+impl Drop for Task {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -94,6 +142,7 @@ impl Actor for Pool {
     ) -> Result<PoolState, ActorProcessingErr> {
         let PoolArguments {
             name,
+            role,
             clock,
             recorder,
             board,
@@ -112,6 +161,10 @@ impl Actor for Pool {
             restarts,
             building: None,
             worker: None,
+            role,
+            drained: false,
+            change: None,
+            stopping: false,
             leaving: false,
         })
     }
@@ -129,13 +182,13 @@ impl Actor for Pool {
                 Some(worker) => worker.cast(WorkerMessage::Ping(reply)).unwrap_or_default(),
                 None => reply.send(()).unwrap_or_default(),
             },
-            // A worker that is gone, or not there yet, has no rooms. One that ends now drops the port, which says the same.
-            PoolMessage::Drain(reply) => match &state.worker {
-                Some(worker) => worker.cast(WorkerMessage::Drain(reply)).unwrap_or_default(),
-                None => reply.send(0).unwrap_or_default(),
-            },
+            PoolMessage::Stop(reply) => state.stop(reply),
+            PoolMessage::Order(order, asker) => state.order(&myself, order, asker),
+            PoolMessage::Allowed(allowed, asker) => state.allowed(&myself, allowed, asker),
+            PoolMessage::Emptied => state.emptied(),
             PoolMessage::Leave(reply) => {
                 state.leaving = true;
+                state.change = None;
                 state.building = None;
                 match &state.worker {
                     Some(worker) => worker.cast(WorkerMessage::Leave(reply)).unwrap_or_default(),
@@ -164,13 +217,13 @@ impl Actor for Pool {
 
 /// Builds a worker and starts it beneath its pool. Beside the pool, which is there for whatever else comes in the meantime.
 async fn build(
-    build: BuildWorker,
+    (build, role, drains): (BuildWorker, Role, Option<Because>),
     (recorder, board): (Recorder, Arc<StayBoard>),
     patience: Duration,
     pool: ActorRef<PoolMessage>,
 ) {
     let started = async {
-        let spec = match blocking(move || build()).await {
+        let spec = match blocking(move || build.build(role)).await {
             Ok(built) => built?,
             Err(panic) => return Err(format!("it cannot be built: {panic}")),
         };
@@ -179,6 +232,8 @@ async fn build(
             spec,
             recorder,
             board,
+            drains,
+            pool: pool.clone(),
         };
         let spawned = Actor::spawn_linked(None, Worker, arguments, pool.get_cell()).await;
         spawned
@@ -201,8 +256,9 @@ impl PoolState {
     fn start(&mut self, myself: &ActorRef<PoolMessage>) {
         if !self.leaving {
             let tells = (self.recorder.clone(), Arc::clone(&self.board));
-            let building = build(Arc::clone(&self.build), tells, self.patience, myself.clone());
-            self.building = Some(Building(tokio::spawn(building)));
+            let recipe = (Arc::clone(&self.build), self.role, self.takes_nothing());
+            let building = build(recipe, tells, self.patience, myself.clone());
+            self.building = Some(Task(tokio::spawn(building)));
         }
     }
 
@@ -216,6 +272,8 @@ impl PoolState {
             Ok((worker, _)) if self.leaving => worker.stop(Some("its pool leaves".to_owned())),
             Ok((worker, node)) => {
                 self.worker = Some(worker);
+                // An operator may have said so while it was built.
+                self.tell_whether();
                 self.board.begins();
                 self.tell(NodeWhat::WorkerStarted {
                     name: self.name.as_str().into(),
@@ -236,7 +294,7 @@ impl PoolState {
     fn failed(&mut self, myself: &ActorRef<PoolMessage>, why: &str) -> Result<(), ActorProcessingErr> {
         self.worker = None;
         self.board.over();
-        if self.leaving {
+        if self.leaving || self.changes(myself, why) {
             return Ok(());
         }
         match self.restarts.on_failure(self.clock.now()) {
@@ -278,6 +336,7 @@ mod tests {
 
     use ractor::Actor;
     use tokio::time::timeout;
+    use wire::Role;
 
     use super::{Pool, PoolArguments};
     use crate::clock::Clock;
@@ -290,13 +349,14 @@ mod tests {
         let counted = Arc::clone(&builds);
         let (release, released) = sync_channel::<()>(1);
         let released = Mutex::new(released);
-        let build = move || {
+        let build = move |_: Role| {
             counted.fetch_add(1, Ordering::SeqCst);
             let _ = released.lock().unwrap().recv_timeout(LONG);
             Err("a test's refusal".to_owned())
         };
         let arguments = PoolArguments {
             name: "w".to_owned(),
+            role: Role::Mixed,
             clock: Clock::start(),
             recorder: observe::Recorder::default(),
             board: Arc::default(),

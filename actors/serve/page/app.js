@@ -121,9 +121,9 @@ function App() {
       title: verb === "drain" ? `Drain ${worker.name}?` : `Let ${worker.name} take rooms again?`,
       text:
         verb === "drain"
-          ? `This gateway sends it nothing new. The ${worker.rooms_held} rooms that it holds finish there. It can be undone here at any time.`
-          : "This gateway sends it new rooms again.",
-      verb: verb === "drain" ? "Drain" : "Resume",
+          ? `It takes no new rooms, from any gateway. The ${worker.rooms_held} rooms of this one that are there finish. It can be undone here at any time.`
+          : "It takes new rooms again, from every gateway.",
+      verb: verb === "drain" ? "Drain" : "Undrain",
     });
   const askRoom = (account) =>
     setQuestion({

@@ -26,14 +26,14 @@ export function Name({ worker }) {
 function Worker({ worker, place, ask }) {
   const silent = worker.heard_ms_ago > 1000;
   const level = silent ? "bad" : worker.draining ? "warn" : "";
-  const verb = worker.cordoned ? "resume" : "drain";
+  const verb = worker.draining ? "undrain" : "drain";
   return html`<article class="worker ${worker.role} ${level}" style=${{ left: `${place.x}px`, top: `${place.y}px`, width: `${CARD.width}px`, height: `${CARD.height}px` }}>
     <h3><b><${Name} worker=${worker} /></b><span class="role">${worker.role}</span></h3>
     <${Pool} worker=${worker} />
     <p><span>${count(worker.blocks_leased)}/${count(worker.blocks_total)} blocks</span><span>${worker.slots_used}/${worker.slots_total} slots</span></p>
     <p>
-      <span>${silent ? `silent for ${lasting(worker.heard_ms_ago)}` : worker.draining ? (worker.cordoned ? "drained by you" : "leaving") : worker.prefill_backlog_tokens ? `backlog ${count(worker.prefill_backlog_tokens)}` : `rooms ${worker.rooms_held}`}</span>
-      <button class="quiet small" data-worker=${worker.name} onClick=${() => ask(worker, verb)}>${verb === "drain" ? "Drain …" : "Resume …"}</button>
+      <span>${silent ? `silent for ${lasting(worker.heard_ms_ago)}` : worker.draining ? `no new rooms, ${worker.rooms_held} left` : worker.prefill_backlog_tokens ? `backlog ${count(worker.prefill_backlog_tokens)}` : `rooms ${worker.rooms_held}`}</span>
+      <button class="quiet small" data-worker=${worker.name} onClick=${() => ask(worker, verb)}>${verb === "drain" ? "Drain …" : "Undrain …"}</button>
     </p>
   </article>`;
 }

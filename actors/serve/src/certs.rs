@@ -4,6 +4,7 @@
 //!   FOLDER/authority/nodes    signs the nodes' certificates   ┐ never leave the folder
 //!   FOLDER/authority/clients  signs the certificate of doors  ┘
 //!   FOLDER/mesh-ROLE          tls.crt, tls.key, ca.crt: for mesh.certs, one a role
+//!   FOLDER/mesh-worker        the same, for workers in any role, if it is wanted
 //!   FOLDER/web                tls.crt, tls.key: for api.cert and api.key; ca.crt: for clients
 //! ```
 
@@ -23,9 +24,12 @@ use crate::output;
 /// What a folder of a certificate holds, and a Secret of the kind `kubernetes.io/tls`.
 const FILES: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
 
+/// The certificate for workers in any role.
+const WORKER: &str = "mesh-worker";
+
 /// Makes them, and prints what was made.
 pub(crate) fn make(args: &CertsArgs) -> Result<()> {
-    let made = issue(&args.folder, &args.hosts, args.days)
+    let made = issue(&args.folder, &args.hosts, args.days, args.any_role)
         .with_context(|| format!("certificates in {}", args.folder.display()))?;
     let text = match args.kubernetes {
         true => {
@@ -43,7 +47,7 @@ pub(crate) fn make(args: &CertsArgs) -> Result<()> {
 }
 
 /// Makes new certificates of the authorities in this folder, which are made if there are none; gives the names of their folders.
-fn issue(folder: &Path, hosts: &[String], days: u32) -> Result<Vec<String>> {
+fn issue(folder: &Path, hosts: &[String], days: u32, any_role: bool) -> Result<Vec<String>> {
     hosts.iter().try_for_each(|host| check_host(host))?;
     let authority = folder.join("authority");
     let nodes = DevCa::open_or_create(&authority.join("nodes"))?;
@@ -53,6 +57,14 @@ fn issue(folder: &Path, hosts: &[String], days: u32) -> Result<Vec<String>> {
         // Of any name: the pods of a role share it. A stolen one of prefill is none of decode.
         nodes.issue_to(&folder.join(&name), "*", &[role])?;
         made.push(name);
+    }
+    if any_role {
+        nodes.issue_to(
+            &folder.join(WORKER),
+            "*",
+            &[Role::Prefill, Role::Decode, Role::Mixed],
+        )?;
+        made.push(WORKER.to_owned());
     }
     let web = issue_web(&authority.join("clients"), hosts, Some(days))?;
     let into = folder.join("web");
@@ -117,7 +129,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
         let hosts = ["llm.example.com".to_owned(), "10.1.2.3".to_owned()];
-        let made = issue(folder, &hosts, 30).expect("made");
+        let made = issue(folder, &hosts, 30, false).expect("made");
         assert_eq!(
             made,
             ["mesh-gateway", "mesh-prefill", "mesh-decode", "mesh-mixed", "web"]
@@ -139,7 +151,7 @@ mod tests {
         }
 
         let authorities = ["web/ca.crt", "mesh-gateway/ca.crt"].map(|path| read(folder, path));
-        issue(folder, &hosts, 30).expect("made anew");
+        issue(folder, &hosts, 30, false).expect("made anew");
         assert_eq!(
             ["web/ca.crt", "mesh-gateway/ca.crt"].map(|path| read(folder, path)),
             authorities
@@ -148,10 +160,23 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_whose_role_changes_has_a_certificate_for_all_of_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let made = issue(folder.path(), &["localhost".to_owned()], 1, true).expect("made");
+        assert!(made.iter().any(|name| name == WORKER), "{made:?}");
+        let files = IdentityFiles::in_folder(&folder.path().join(WORKER));
+        let identity = files.load().expect("an identity");
+        for role in Role::ALL {
+            let expected = role != Role::Gateway;
+            assert_eq!(identity.is_for("prefill-0", role), expected, "{role}");
+        }
+    }
+
+    #[test]
     fn a_secret_has_all_of_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
-        issue(folder, &["localhost".to_owned()], 1).expect("made");
+        issue(folder, &["localhost".to_owned()], 1, false).expect("made");
         let yaml = secret(folder, "mesh-prefill").expect("read");
         assert!(
             yaml.contains("\n  name: innkeeper-mesh-prefill\ntype: kubernetes.io/tls\n"),

@@ -50,6 +50,12 @@ pub(crate) enum Command {
     Rooms(RoomsArgs),
     /// Tells all of a room, open or ended lately: its history, what it waits for, who holds its blocks, what ends it and when.
     Explain(ExplainArgs),
+    /// Keeps new rooms from a worker, for all gateways; what is there finishes. Says what is still there, and with --wait waits for it.
+    Drain(DrainArgs),
+    /// Lets a worker that was drained take new rooms again.
+    Undrain(UndrainArgs),
+    /// Gives a worker another role while it runs: it drains, leaves, and comes back in the new one with its weights still loaded.
+    Role(RoleArgs),
     /// Shows a cluster live: rates, latencies, workers, pools, the oldest rooms.
     Top(TopArgs),
     /// Says what this machine has: cores, GPU, UCX, model cache, ports.
@@ -83,6 +89,9 @@ pub(crate) struct CertsArgs {
     /// For how many days clients' certificate is good. (Those of nodes have no end: replace them when you like.)
     #[arg(long, value_name = "N", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3_650))]
     pub(crate) days: u32,
+    /// Makes one more, `mesh-worker`, for workers whose role is changed while they run: it is good for every role of a worker.
+    #[arg(long)]
+    pub(crate) any_role: bool,
     /// Prints them as Secrets, for `kubectl apply -f -`.
     #[arg(long)]
     pub(crate) kubernetes: bool,
@@ -205,6 +214,45 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 }
 
+/// A worker that is drained.
+#[derive(Debug, Args)]
+pub(crate) struct DrainArgs {
+    /// Its name.
+    pub(crate) worker: String,
+    /// How long to wait until nothing is left there, such as `30s`; it is an error if something is then.
+    #[arg(long, value_name = "TIME", value_parser = length_ms)]
+    pub(crate) wait: Option<u64>,
+    /// Address of the admin listener of a gateway that it is linked with.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<String>,
+}
+
+/// A worker that takes rooms again.
+#[derive(Debug, Args)]
+pub(crate) struct UndrainArgs {
+    /// Its name.
+    pub(crate) worker: String,
+    /// Address of the admin listener of a gateway that it is linked with.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<String>,
+}
+
+/// A worker that gets another role.
+#[derive(Debug, Args)]
+pub(crate) struct RoleArgs {
+    /// Its name.
+    pub(crate) worker: String,
+    /// What it is to do. Its certificate must name the role.
+    #[arg(value_enum)]
+    pub(crate) role: WorkerRole,
+    /// How long what is there may take, such as `30s`; what is left then goes on elsewhere.
+    #[arg(long, value_name = "TIME", value_parser = length_ms, default_value = "25s")]
+    pub(crate) wait: u64,
+    /// Address of the admin listener of a gateway that it is linked with.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<String>,
+}
+
 /// A live view.
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
@@ -276,6 +324,9 @@ impl Cli {
             }
             Command::Rooms(RoomsArgs { admin, .. })
             | Command::Explain(ExplainArgs { admin, .. })
+            | Command::Drain(DrainArgs { admin, .. })
+            | Command::Undrain(UndrainArgs { admin, .. })
+            | Command::Role(RoleArgs { admin, .. })
             | Command::Top(TopArgs { admin }) => {
                 let admin = admin.as_deref().map(asked_address).transpose()?;
                 let admin = admin.map(|admin| admin.to_string());

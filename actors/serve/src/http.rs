@@ -4,11 +4,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::Request;
 use hyper::client::conn::http1;
+use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -23,16 +23,21 @@ const ANSWER_BYTES: usize = 64 << 20;
 
 /// `GET http://address/path`: status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<(u16, Bytes)> {
-    get_with(address, path, None).await
+    exchange(address, (Method::GET, path), None).await
 }
 
-async fn get_with(address: SocketAddr, path: &str, token: Option<&str>) -> Result<(u16, Bytes)> {
+async fn exchange(
+    address: SocketAddr,
+    (method, path): (Method, &str),
+    token: Option<&str>,
+) -> Result<(u16, Bytes)> {
     let exchange = async {
         let stream = TcpStream::connect(address).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         // Ends with the exchange: it is dropped when the answer is whole.
         let connection = async { connection.await.err() };
-        let mut request = Request::get(path).header("host", address.to_string());
+        let request = Request::builder().method(method).uri(path);
+        let mut request = request.header("host", address.to_string());
         if let Some(token) = token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
@@ -41,7 +46,7 @@ async fn get_with(address: SocketAddr, path: &str, token: Option<&str>) -> Resul
             let response = sender.send_request(request).await?;
             let status = response.status().as_u16();
             let body = Limited::new(response.into_body(), ANSWER_BYTES).collect().await;
-            let body = body.map_err(|error| anyhow::anyhow!("{error}"))?.to_bytes();
+            let body = body.map_err(|error| anyhow!("{error}"))?.to_bytes();
             Ok((status, body))
         };
         tokio::pin!(connection, answer);
@@ -94,7 +99,28 @@ impl Admin {
 
     /// `GET`: status and body.
     pub(crate) async fn get(&self, path: &str) -> Result<(u16, Bytes)> {
-        get_with(self.address, path, self.token.as_deref()).await
+        exchange(self.address, (Method::GET, path), self.token.as_deref()).await
+    }
+
+    /// `POST` without a body: what is said to a 202. What it says otherwise is the error.
+    ///
+    /// # Errors
+    /// If nothing answers there, or not with 202.
+    pub(crate) async fn told(&self, path: &str) -> Result<String> {
+        let answer = exchange(self.address, (Method::POST, path), self.token.as_deref()).await;
+        let (status, body) = self.answered(answer)?;
+        let said = String::from_utf8_lossy(&body).trim().to_owned();
+        match status {
+            202 => Ok(said),
+            409 | 501 | 503 | 504 if !said.is_empty() => bail!(said),
+            _ => Err(self.refused(path, status, &body)),
+        }
+    }
+
+    fn answered(&self, answer: Result<(u16, Bytes)>) -> Result<(u16, Bytes)> {
+        answer.with_context(|| {
+            format!("no gateway's admin listener answers on {self}: give its address with --admin")
+        })
     }
 
     /// `GET`: the body of a 200. What it says otherwise is the error.
@@ -102,22 +128,25 @@ impl Admin {
     /// # Errors
     /// If nothing answers there, or not with 200.
     pub(crate) async fn asked(&self, path: &str) -> Result<Bytes> {
-        let (status, body) = self.get(path).await.with_context(|| {
-            format!("no gateway's admin listener answers on {self}: give its address with --admin")
-        })?;
+        let (status, body) = self.answered(self.get(path).await)?;
+        match status {
+            200 => Ok(body),
+            _ => Err(self.refused(path, status, &body)),
+        }
+    }
+
+    /// What a status that was not hoped for means.
+    fn refused(&self, path: &str, status: u16, body: &Bytes) -> anyhow::Error {
         match (status, &self.token) {
-            (200, _) => Ok(body),
-            (401, None) => {
-                bail!(
-                    "the admin listener of {self} asks for a token: give its file with --set admin.token=FILE"
-                )
-            }
-            (401, Some(_)) => bail!("the admin listener of {self} has another token than admin.token"),
+            (401, None) => anyhow!(
+                "the admin listener of {self} asks for a token: give its file with --set admin.token=FILE"
+            ),
+            (401, Some(_)) => anyhow!("the admin listener of {self} has another token than admin.token"),
             // In its own words.
             (400 | 404, _) if !body.is_empty() && body.len() < 4_096 && !body.starts_with(b"<") => {
-                bail!("{}", String::from_utf8_lossy(&body).trim())
+                anyhow!("{}", String::from_utf8_lossy(body).trim())
             }
-            _ => bail!("http://{self}{path} answered {status}: is that a gateway's admin listener?"),
+            _ => anyhow!("http://{self}{path} answered {status}: is that a gateway's admin listener?"),
         }
     }
 }

@@ -18,6 +18,7 @@ mod files;
 mod flags;
 mod http;
 mod keys;
+mod leave;
 mod log;
 mod memory;
 mod output;
@@ -94,6 +95,9 @@ fn perform(cli: &Cli) -> Result<()> {
             Command::Chat(args) => chat::run(&config, args).await,
             Command::Rooms(args) => rooms::run(&config, args).await,
             Command::Explain(args) => explain::run(&config, args).await,
+            Command::Drain(args) => leave::drain(&config, args).await,
+            Command::Undrain(args) => leave::undrain(&config, args).await,
+            Command::Role(args) => leave::role(&config, args).await,
             Command::Top(_) => top::run(&config).await,
             Command::Doctor => doctor::run(&config).await,
             Command::Config => Ok(output::print(&config.to_toml()?)?),

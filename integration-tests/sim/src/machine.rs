@@ -128,8 +128,10 @@ impl Machine {
             MachineAt::Gateway(_) => Some(node.gateway(self.gateway_spec()).await.expect("a gateway starts")),
             MachineAt::Worker(at) => {
                 let role = self.world.plan.workers[at.0];
-                let build = self.recipe(role, node.clock(), &engines);
-                node.pool(self.name.clone(), build).await.expect("a pool starts");
+                let build = self.recipe(node.clock(), &engines);
+                node.pool(self.name.clone(), role, build)
+                    .await
+                    .expect("a pool starts");
                 None
             }
         };
@@ -198,12 +200,11 @@ impl Machine {
         }
     }
 
-    fn recipe(&self, role: Role, clock: Clock, engines: &Arc<Mutex<Vec<AbortHandle>>>) -> BuildWorker {
+    fn recipe(&self, clock: Clock, engines: &Arc<Mutex<Vec<AbortHandle>>>) -> BuildWorker {
         let builder = Builder {
             name: self.name.clone(),
             host: self.host,
             place: self.place(),
-            role,
             clock,
             faults: Arc::clone(&self.faults),
             pace: Arc::clone(&self.pace),
@@ -211,7 +212,7 @@ impl Machine {
             dialled: Arc::clone(&self.dialled),
             engines: Arc::clone(engines),
         };
-        Arc::new(move || builder.build())
+        Arc::new(move |role: Role| builder.build(role))
     }
 }
 
@@ -237,7 +238,6 @@ struct Builder {
     name: String,
     host: HostId,
     place: transfer::Place,
-    role: Role,
     clock: Clock,
     faults: Arc<mesh::Faults>,
     pace: Arc<Pace>,
@@ -247,13 +247,13 @@ struct Builder {
 }
 
 impl Builder {
-    fn build(&self) -> Result<WorkerSpec, String> {
+    fn build(&self, role: Role) -> Result<WorkerSpec, String> {
         let (world, plan) = (&self.world, &self.world.plan);
         let node = world.new_node();
         let mesh = world.mesh(&self.faults, node);
         let identity = world
             .authority
-            .issue(&self.name, &[self.role])
+            .issue(&self.name, &[role])
             .map_err(|error| error.to_string())?;
         let backend = MockBackend::new(plan.mock.clone(), no_sleep()).map_err(|error| error.to_string())?;
         world
@@ -265,7 +265,7 @@ impl Builder {
         Ok(WorkerSpec {
             name: self.name.clone(),
             node,
-            role: self.role,
+            role,
             slots: plan.slots,
             backend: Box::new(backend),
             numerics: "mock".into(),

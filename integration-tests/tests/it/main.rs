@@ -9,6 +9,7 @@ mod cluster_faults;
 mod cluster_storm;
 mod cluster_tokens;
 mod deploy;
+mod leave;
 mod matrix;
 mod operators;
 mod probes;

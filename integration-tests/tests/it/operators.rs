@@ -292,7 +292,7 @@ async fn a_stuck_prompt_is_explained_and_can_be_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_is_drained_and_resumed_and_mistakes_are_named() {
+async fn a_worker_is_drained_and_undrained_and_mistakes_are_named() {
     let cluster = Cluster::apart(1, 2, &[]).await;
     let (http, admin) = (cluster.ports().http, cluster.ports().admin);
     let drained = post(admin, "/workers/decode-0/drain", &Value::Null)
@@ -326,10 +326,10 @@ async fn a_worker_is_drained_and_resumed_and_mistakes_are_named() {
     let (status, text) = asked(http, "/health/ready").await;
     assert_eq!(status, 503, "{text}");
     for name in ["decode-0", "decode-1"] {
-        let resumed = post(admin, &format!("/workers/{name}/resume"), &Value::Null)
+        let undrained = post(admin, &format!("/workers/{name}/undrain"), &Value::Null)
             .await
             .unwrap();
-        assert_eq!(resumed.status, 202);
+        assert_eq!(undrained.status, 202);
     }
     let answer = integration_tests::answer(http, &completion("An inn", 4, 1.0, 9)).await;
     assert!(answer.done, "{answer:?}");

@@ -66,6 +66,8 @@ kinds! {
     Allow = 23 "allow",
     /// Gateway to worker: a room that is over is traced.
     KeepTrace = 24 "keep_trace",
+    /// Gateway to worker: what an operator wants of the worker.
+    Order = 25 "order",
     /// Worker to gateway: the answer to a digest.
     HeartbeatAck = 32 "heartbeat_ack",
     /// Worker to gateway: granted.
@@ -90,6 +92,8 @@ kinds! {
     Reason = 42 "reason",
     /// Worker to gateway: what the hello does not say of the worker.
     About = 43 "about",
+    /// Worker to gateway: the answer to an order.
+    Ordered = 44 "ordered",
 }
 
 impl Kind {
@@ -98,6 +102,7 @@ impl Kind {
     pub fn since(self) -> u16 {
         match self {
             Self::KeepTrace | Self::Reason | Self::About => 3,
+            Self::Order | Self::Ordered => 4,
             _ => 1,
         }
     }

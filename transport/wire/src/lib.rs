@@ -26,12 +26,12 @@ pub use hello::{Hello, HelloAck, HelloRefused, HelloReply, Role, agree_version, 
 pub use kind::Kind;
 pub use message::Message;
 pub use news::{AttemptError, Held, Refusal, StayPhase, ToGateway, WaitedIn, WorkerStats};
-pub use orders::ToWorker;
+pub use orders::{Order, ToWorker};
 pub use token::{Finish, Logprobs, RoomTokens, TokenOut};
 pub use work::{Kept, RoomKey, Sampling, Ticket, TraceContext, Work};
 
 /// The version of the messages that this build speaks best.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// The oldest version that this build still speaks.
 pub const MIN_VERSION: u16 = 2;

@@ -97,6 +97,13 @@ pub enum ToGateway {
         /// Where operators find the worker: the address and the port of its admin listener, as it was bound.
         admin: String,
     },
+    /// What becomes of an order. Since version 4.
+    Ordered {
+        /// The order's number.
+        n: u64,
+        /// Why the worker does not do so, for people; none if it does.
+        refused: Option<String>,
+    },
 }
 
 /// One attempt that a worker holds.
@@ -233,6 +240,7 @@ impl ToGateway {
         Kind::Leaving,
         Kind::Reason,
         Kind::About,
+        Kind::Ordered,
     ];
 
     pub(crate) fn kind_of(&self) -> Kind {
@@ -249,6 +257,7 @@ impl ToGateway {
             Self::Leaving { .. } => Kind::Leaving,
             Self::Reason { .. } => Kind::Reason,
             Self::About { .. } => Kind::About,
+            Self::Ordered { .. } => Kind::Ordered,
         }
     }
 }
@@ -272,6 +281,13 @@ impl Check for ToGateway {
                 text("reason.why", why, MAX_WHY_BYTES)
             }
             Self::About { admin } => listener("about.admin", admin),
+            Self::Ordered { refused, .. } => match refused {
+                Some(why) => {
+                    some_at_most("ordered.refused", why.len(), MAX_REASON_BYTES)?;
+                    text("ordered.refused", why, MAX_REASON_BYTES)
+                }
+                None => Ok(()),
+            },
             Self::Reserved { .. }
             | Self::Refused { .. }
             | Self::Progress { .. }

@@ -4,6 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 
 use crate::check::{Check, at_most, number, some_at_most, text};
 use crate::error::Invalid;
+use crate::hello::Role;
 use crate::kind::Kind;
 use crate::limits::{MAX_DEADLINE_MS, MAX_REASON_BYTES, MAX_ROOMS, MAX_TOKENS};
 use crate::token::TokenOut;
@@ -83,6 +84,31 @@ pub enum ToWorker {
         /// Which of the gateway's rooms.
         seq: u64,
     },
+    /// An operator of this gateway wants something of the worker as a whole. Answered with
+    /// [`ToGateway::Ordered`](crate::ToGateway::Ordered). Since version 4.
+    Order {
+        /// Repeated in the answer.
+        n: u64,
+        /// What.
+        order: Order,
+    },
+}
+
+/// What an operator can want of a worker. It is the worker's own state, the same for all its gateways, until it is undone or the worker's
+/// process ends.
+#[derive(Archive, Serialize, Deserialize, Copy, Clone, Eq, PartialEq, Debug)]
+pub enum Order {
+    /// Take no new attempt; those that are there go on.
+    Drain,
+    /// Take new attempts again.
+    Undrain,
+    /// Take no new attempt, and once those that are there are over, leave and come back in another role, as a new incarnation.
+    Role {
+        /// Which. Its certificate must name it.
+        role: Role,
+        /// How long what is there may take, in milliseconds; what is left then goes on elsewhere.
+        within_ms: u64,
+    },
 }
 
 impl ToWorker {
@@ -96,6 +122,7 @@ impl ToWorker {
         Kind::Goodbye,
         Kind::Allow,
         Kind::KeepTrace,
+        Kind::Order,
     ];
 
     pub(crate) fn kind_of(&self) -> Kind {
@@ -109,6 +136,7 @@ impl ToWorker {
             Self::Goodbye { .. } => Kind::Goodbye,
             Self::Allow { .. } => Kind::Allow,
             Self::KeepTrace { .. } => Kind::KeepTrace,
+            Self::Order { .. } => Kind::Order,
         }
     }
 
@@ -122,7 +150,9 @@ impl ToWorker {
             | Self::Allow { key, .. }
             | Self::Release { key }
             | Self::Close { key } => Some(*key),
-            Self::Heartbeat { .. } | Self::Goodbye { .. } | Self::KeepTrace { .. } => None,
+            Self::Heartbeat { .. } | Self::Goodbye { .. } | Self::KeepTrace { .. } | Self::Order { .. } => {
+                None
+            }
         }
     }
 }
@@ -152,6 +182,19 @@ impl Check for ToWorker {
             }
             Self::Allow { .. } | Self::Release { .. } | Self::Close { .. } | Self::KeepTrace { .. } => Ok(()),
             Self::Goodbye { reason } => text("goodbye.reason", reason, MAX_REASON_BYTES),
+            Self::Order { order, .. } => order.check(),
         }
+    }
+}
+
+impl Check for Order {
+    fn check(&self) -> Result<(), Invalid> {
+        let Self::Role { role, within_ms } = self else {
+            return Ok(());
+        };
+        let is_worker = *role != Role::Gateway;
+        number("order.role", role, is_worker, "the role of a worker")?;
+        let is_short = *within_ms <= MAX_DEADLINE_MS;
+        number("order.within_ms", within_ms, is_short, "at most a week")
     }
 }

@@ -144,6 +144,13 @@ pub enum NodeWhat {
     Draining {
         /// The worker's name.
         name: Text,
+        /// Why.
+        why: Text,
+    },
+    /// It takes new rooms again.
+    Undrained {
+        /// The worker's name.
+        name: Text,
     },
     /// A worker's engine is down.
     EngineDown {
@@ -220,6 +227,11 @@ pub enum WorkerEnd {
     Restarts {
         /// The pause.
         after: Span,
+    },
+    /// A new one is started at once, in another role, because an operator wants it so.
+    ChangesRole {
+        /// Which.
+        role: Role,
     },
     /// It ended again and again: the node ends.
     GivenUp,

@@ -81,7 +81,10 @@ pub(super) fn write(what: &NodeWhat, roster: &Roster) {
         NodeWhat::FrameNotSent { gateway, why } => {
             warn!(target: TARGET, %gateway, why = &**why, "a frame cannot be sent");
         }
-        NodeWhat::Draining { name } => info!(target: TARGET, worker = &**name, "no new rooms are taken"),
+        NodeWhat::Draining { name, why } => {
+            info!(target: TARGET, worker = &**name, why = &**why, "no new rooms are taken");
+        }
+        NodeWhat::Undrained { name } => info!(target: TARGET, worker = &**name, "new rooms are taken again"),
         NodeWhat::EngineDown { name, why } => {
             error!(target: TARGET, worker = &**name, why = &**why, "the engine is down");
         }
@@ -97,6 +100,10 @@ pub(super) fn write(what: &NodeWhat, roster: &Roster) {
         NodeWhat::WorkerEnded { name, why, then } => match then {
             WorkerEnd::Restarts { after } => {
                 warn!(target: TARGET, worker = &**name, why = &**why, pause_ms = after.as_millis(), "the worker ended; a new one is started");
+            }
+            WorkerEnd::ChangesRole { role } => {
+                let role = labels::role(*role);
+                info!(target: TARGET, worker = &**name, role, "the worker begins anew in another role");
             }
             WorkerEnd::GivenUp => {
                 error!(target: TARGET, worker = &**name, why = &**why, "the worker ends again and again");

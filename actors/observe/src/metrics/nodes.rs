@@ -188,6 +188,7 @@ impl Nodes {
             NodeWhat::WorkerLeaving { .. }
             | NodeWhat::GatewayLeaving { .. }
             | NodeWhat::Draining { .. }
+            | NodeWhat::Undrained { .. }
             | NodeWhat::NodeEnds { .. } => {}
         }
     }
@@ -216,7 +217,7 @@ impl Nodes {
             worker: Text::clone(worker),
             reason,
         };
-        for reason in ["restarts", "given_up", "hangs"] {
+        for reason in ["restarts", "changes_role", "given_up", "hangs"] {
             let _ = self.ended.get_or_create(&of_reason(reason));
         }
         for reason in ["engine_down", "engine_hangs", "transfer_down"] {
@@ -250,6 +251,7 @@ fn ended(worker: &Text, end: LinkEnd) -> EndLabels {
 fn after(then: WorkerEnd) -> &'static str {
     match then {
         WorkerEnd::Restarts { .. } => "restarts",
+        WorkerEnd::ChangesRole { .. } => "changes_role",
         WorkerEnd::GivenUp => "given_up",
         WorkerEnd::Hangs { .. } => "hangs",
     }

@@ -38,7 +38,7 @@ fn every_listener_hears_of_everything() {
     let recorder = Recorder::new(listeners.collect(), None, Sampling::default());
     let event = NodeEvent {
         at: at(1),
-        what: NodeWhat::Draining { name: "w".into() },
+        what: NodeWhat::Undrained { name: "w".into() },
     };
     recorder.node(&event);
     for heard in heard {

@@ -112,7 +112,7 @@ impl Host {
 
     /// The engine's end is proof that it touches nothing. Whoever is in it, or counted on it, fails.
     pub(super) fn on_engine_down(&mut self, now: Time) {
-        self.draining = true;
+        self.engine_gone = true;
         let all: Vec<Attempt> = self.stays.keys().copied().collect();
         for attempt in all {
             let Some(kind) = self.stays.get(&attempt).map(|stay| stay.kind()) else {

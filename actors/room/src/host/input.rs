@@ -50,6 +50,8 @@ pub enum HostInput {
     },
     /// The worker takes no new attempt from now on; those here go on.
     Drain,
+    /// It takes new attempts again, if its engine is there.
+    Undrain,
 }
 
 /// An attempt that its owner wants kept.

@@ -88,8 +88,10 @@ pub struct Host {
     transitions: VecDeque<StayTransition>,
     counters: HostCounters,
     arrivals: u64,
-    /// No new attempts: it is being drained, or its engine is gone.
+    /// No new attempts, until they are wanted again.
     draining: bool,
+    /// No new attempts any more.
+    engine_gone: bool,
 }
 
 impl Host {
@@ -109,6 +111,7 @@ impl Host {
             counters: HostCounters::default(),
             arrivals: 0,
             draining: false,
+            engine_gone: false,
         }
     }
 
@@ -122,6 +125,7 @@ impl Host {
             HostInput::EngineDown => self.on_engine_down(now),
             HostInput::Transfer { attempt, event } => self.on_transfer(now, attempt, event),
             HostInput::Drain => self.draining = true,
+            HostInput::Undrain => self.draining = false,
         }
         self.serve_wants(now);
     }
@@ -230,7 +234,7 @@ impl Host {
     /// Whether new attempts are refused: the worker is being drained, or its engine is gone.
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        self.draining
+        self.draining || self.engine_gone
     }
 
     /// What was counted.

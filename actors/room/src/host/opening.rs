@@ -65,7 +65,7 @@ impl Host {
         if job.positions == 0 || job.positions > job.max_positions {
             return Err(Refusal::OutOfOrder);
         }
-        if self.draining {
+        if self.is_draining() {
             return Err(Refusal::Draining);
         }
         let ask = self.ask(job, first);

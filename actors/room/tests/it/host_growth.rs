@@ -39,6 +39,11 @@ fn refusals_name_their_reason() {
         &w.owner(attempt(7, 1), FromOwner::Reserve(job(13, 3))),
         &["tell 7#1: Refused Draining"],
     );
+    w.feed(HostInput::Undrain);
+    check(
+        &w.owner(attempt(8, 1), FromOwner::Reserve(job(14, 3))),
+        &["tell 8#1: Refused NoBlocks"],
+    );
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn ops() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// After this a host takes nothing new.
+/// After this a host takes nothing new, unless it is told to again and can.
 fn last_call() -> impl Strategy<Value = Option<Op>> {
     prop_oneof![Just(None), Just(Some(Op::EngineDown)), Just(Some(Op::Drain))]
 }
@@ -84,10 +84,16 @@ proptest! {
         before in vec(ops(), 0..200),
         last_call in last_call(),
         after in vec(ops(), 0..40),
+        undrained in any::<bool>(),
     ) {
         let mut world = World::new(mixed);
-        let takes_rooms = last_call.is_none();
-        for op in before.into_iter().chain(last_call).chain(after) {
+        let takes_rooms = match last_call {
+            None => true,
+            Some(Op::Drain) => undrained,
+            Some(_) => false,
+        };
+        let again = undrained.then_some(Op::Undrain);
+        for op in before.into_iter().chain(last_call).chain(after).chain(again) {
             world.run(op);
         }
         world.close_all(&GATEWAYS);

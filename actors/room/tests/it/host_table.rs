@@ -155,6 +155,7 @@ fn other_inputs() -> Vec<(String, HostInput)> {
         transfer("read ended", TransferInput::ReadEnded { ok: true }),
         transfer("read failed", TransferInput::ReadEnded { ok: false }),
         ("drain".to_owned(), HostInput::Drain),
+        ("undrain".to_owned(), HostInput::Undrain),
     ]
 }
 

@@ -54,6 +54,7 @@ pub(crate) enum Op {
     Stray(Attempt, EngineInput),
     EngineDown,
     Drain,
+    Undrain,
     Pass(u64),
 }
 
@@ -93,6 +94,7 @@ impl World {
                 self.feed(HostInput::EngineDown);
             }
             Op::Drain => self.feed(HostInput::Drain),
+            Op::Undrain => self.feed(HostInput::Undrain),
             Op::Pass(millis) => {
                 self.now = self.now + Span::from_millis(millis);
                 self.host.handle_timeout(self.now);

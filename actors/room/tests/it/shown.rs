@@ -76,11 +76,17 @@ fn a_backlog_is_what_is_still_to_be_computed() {
 
 #[test]
 fn a_host_says_whether_it_takes_more() {
-    for end in [HostInput::Drain, HostInput::EngineDown] {
+    for (end, is_final) in [(HostInput::Drain, false), (HostInput::EngineDown, true)] {
         let mut w = Worker::new(false);
         assert!(!w.host.is_draining());
         w.feed(end);
         assert!(w.host.is_draining());
+        w.feed(HostInput::Undrain);
+        assert_eq!(
+            w.host.is_draining(),
+            is_final,
+            "only an engine that is there can be used again"
+        );
     }
 }
 

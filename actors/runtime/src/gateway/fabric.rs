@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mesh::{Link, LinkStats, SendError};
 use room::{Attempt, Generation, NodeId, RoomId};
-use wire::{Kept, RoomKey, ToWorker};
+use wire::{EncodeError, Kept, Order, RoomKey, ToWorker};
 
 use super::directory::{Directory, Mail, News};
+use super::orders::OrderError;
 use crate::convert;
 
 struct Worker {
@@ -175,6 +176,23 @@ impl Fabric {
                 let _ = worker.link.send(&ToWorker::KeepTrace { seq });
             }
         });
+    }
+
+    /// Sends a worker what an operator wants of it.
+    ///
+    /// # Errors
+    /// If it is not linked, does not know orders, or does not read.
+    pub(crate) fn order(&self, worker: NodeId, n: u64, order: Order) -> Result<(), OrderError> {
+        let sent = self.with(|workers| {
+            let worker = workers.get(&worker)?;
+            Some(worker.link.send(&ToWorker::Order { n, order }))
+        });
+        match sent {
+            Some(Ok(())) => Ok(()),
+            Some(Err(SendError::Invalid(EncodeError::TooNew { .. }))) => Err(OrderError::TooOld),
+            Some(Err(error @ SendError::Invalid(_))) => Err(OrderError::Refused(error.to_string())),
+            Some(Err(SendError::Down | SendError::Full { .. })) | None => Err(OrderError::Unlinked),
+        }
     }
 
     /// Queues heartbeat `n` with the digest, behind everything sent so far.

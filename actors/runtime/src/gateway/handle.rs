@@ -10,13 +10,14 @@ use observe::{NodeWhat, RefusedBecause, RoomHistory, SpanId, SpanKind, Text, Tra
 use ractor::{ActorRef, RpcReplyPort};
 use room::{AbortBy, NodeId, PhaseKind, RoomId, Time, WaitsFor, WorkerView};
 use tokio::time::timeout;
-use wire::Role;
+use wire::{Order, Role};
 
 use super::board::{Counts, Find, RoomView};
 use super::directory::Mail;
 use super::job::Job;
+use super::orders::{ORDER_PATIENCE, OrderError};
 use super::peers::{LinkBoard, Peer};
-use super::placement::{DeskBoard, PlacementMessage};
+use super::placement::DeskBoard;
 use super::request::RequestMessage;
 use super::shared::Shared;
 use super::supervisor::SupervisorMessage;
@@ -285,14 +286,22 @@ impl GatewayHandle {
         self.listener.read()
     }
 
-    /// Sends nothing new to the worker of that name from now on, or does again; what is there finishes. `false` if none of that name is
-    /// linked. It is this gateway's own doing: others go on, and a worker that is started anew takes rooms.
-    pub fn cordon(&self, worker: &str, cordoned: bool) -> bool {
-        let Some((node, advert)) = self.links.cordon(worker, cordoned) else {
-            return false;
-        };
-        self.shared.place(PlacementMessage::Advertise(node, advert));
-        true
+    /// Has the worker of that name do what an operator wants. It is the worker's own state, and it tells all its gateways. A change of its
+    /// role has only begun when this returns.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub async fn order(&self, worker: &str, order: Order) -> Result<(), OrderError> {
+        let node = self.links.named(worker).ok_or(OrderError::NotLinked)?;
+        let (n, answer) = self.links.orders.ask(node).ok_or(OrderError::TooMany)?;
+        self.shared.fabric.order(node, n, order)?;
+        match timeout(ORDER_PATIENCE, answer).await {
+            Ok(Ok(answer)) => answer.map_err(OrderError::Refused),
+            Ok(Err(_)) => Err(OrderError::Unlinked),
+            Err(_) => Err(OrderError::NoAnswer {
+                waited_ms: u64::try_from(ORDER_PATIENCE.as_millis()).unwrap_or(u64::MAX),
+            }),
+        }
     }
 
     /// Rooms waiting for credit.

@@ -108,6 +108,9 @@ impl Links {
             ToGateway::Tokens { batch } => return self.tokens(from, batch),
             ToGateway::Leaving { reason } => return self.leaving(link, &reason),
             ToGateway::About { admin } => return self.about(link, &admin),
+            ToGateway::Ordered { n, refused } => {
+                return self.board.orders.answered(from, n, refused.map_or(Ok(()), Err));
+            }
             ToGateway::Reason { key, why } => return self.reason(from, key, &why),
             ToGateway::Reserved { key, cached_blocks } => (key, self.reserved(link, cached_blocks)),
             // The leg stays until the next digest: a room that does not take the refusal for proof gets it there.

@@ -16,6 +16,7 @@ mod handle;
 mod job;
 mod links;
 mod opening;
+mod orders;
 mod peers;
 mod placement;
 mod request;
@@ -35,6 +36,7 @@ use room::{DeskLimits, Limits, NodeId, Span};
 pub use board::{Counts, Find, RoomView};
 pub use handle::{Answer, Bookkeeping, GatewayHandle, Refused, WorkerState};
 pub use job::{Job, Preparation};
+pub use orders::OrderError;
 pub use peers::{Layout, Peer};
 #[cfg(feature = "faults")]
 pub use request::Poison;

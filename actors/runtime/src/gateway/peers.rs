@@ -1,12 +1,14 @@
 //! The linked workers: who they are, and which of them fit together.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use mesh::LinkId;
 use room::{Advert, NodeId, Time};
 use wire::{Held, Hello, Role, WorkerStats};
+
+use super::orders::Orders;
 
 /// A linked worker, as it said and as it last reported.
 #[derive(Clone, Debug)]
@@ -27,8 +29,6 @@ pub struct Peer {
     pub linked: Time,
     /// When it last reported; none before it did.
     pub reported: Option<Time>,
-    /// An operator of this gateway wants nothing new to go there.
-    pub cordoned: bool,
     /// Where its own admin listener is, as it was bound: maybe to every address of its machine. None if it has none, or is too old to say.
     pub admin: Option<SocketAddr>,
 }
@@ -56,7 +56,6 @@ impl Peer {
         Self {
             linked: now,
             reported: None,
-            cordoned: false,
             admin: None,
             node: NodeId(hello.epoch),
             layout: Layout::of(&hello),
@@ -67,10 +66,10 @@ impl Peer {
         }
     }
 
-    /// Whether nothing new goes there: it leaves, or an operator wants it so.
+    /// Whether nothing new goes there: it leaves, or an operator drained it. That is its own to say.
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        self.stats.draining || self.cordoned
+        self.stats.draining
     }
 
     /// What it could grant, by its last report.
@@ -84,15 +83,12 @@ impl Peer {
     }
 }
 
-/// How many cordoned incarnations are remembered; then the oldest are forgotten, which are long gone.
-const CORDONS: usize = 1_024;
-
 /// All linked workers.
 #[derive(Debug, Default)]
 pub(crate) struct LinkBoard {
     peers: Mutex<BTreeMap<LinkId, Peer>>,
-    /// Incarnations that an operator wants nothing new to go to: a link that is lost and comes again does not undo it, a restart does.
-    cordoned: Mutex<BTreeSet<NodeId>>,
+    /// What operators want of them.
+    pub(super) orders: Orders,
 }
 
 impl LinkBoard {
@@ -106,41 +102,31 @@ impl LinkBoard {
     }
 
     /// Takes a worker in. Judged once more, and under the lock that makes it count: two may have said hello at the same time.
-    pub(super) fn admit(&self, link: LinkId, mut peer: Peer) -> Result<(), String> {
+    pub(super) fn admit(&self, link: LinkId, peer: Peer) -> Result<(), String> {
         self.with(|peers| {
             fits(peers, peer.layout)?;
-            peer.cordoned = self.cordons().contains(&peer.node);
             peers.insert(link, peer);
             Ok(())
         })
     }
 
-    fn cordons(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
-        self.cordoned.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Cordons the linked worker of that name, or no longer does. Returns its incarnation and what it could grant now; none if no worker of
-    /// that name is linked.
-    pub(super) fn cordon(&self, name: &str, cordoned: bool) -> Option<(NodeId, Advert)> {
+    /// The incarnation that is linked under this name.
+    pub(super) fn named(&self, name: &str) -> Option<NodeId> {
         self.with(|peers| {
-            let peer = peers.values_mut().find(|peer| peer.name == name)?;
-            peer.cordoned = cordoned;
-            let mut cordons = self.cordons();
-            if cordoned {
-                cordons.insert(peer.node);
-            } else {
-                cordons.remove(&peer.node);
-            }
-            if cordons.len() > CORDONS {
-                cordons.pop_first();
-            }
-            Some((peer.node, peer.advert()))
+            peers
+                .values()
+                .find(|peer| peer.name == name)
+                .map(|peer| peer.node)
         })
     }
 
     /// Forgets a link; none if its worker was not taken in.
     pub(super) fn remove(&self, link: LinkId) -> Option<Peer> {
-        self.with(|peers| peers.remove(&link))
+        let removed = self.with(|peers| peers.remove(&link));
+        if let Some(peer) = &removed {
+            self.orders.unlinked(peer.node);
+        }
+        removed
     }
 
     /// Changes or reads one that is linked.
@@ -179,7 +165,7 @@ mod tests {
     use room::{NodeId, Time};
     use wire::{Role, WorkerStats};
 
-    use super::{CORDONS, Layout, LinkBoard, Peer, fits};
+    use super::{Layout, Peer, fits};
 
     fn layout((block_tokens, hash): (u32, u64)) -> Layout {
         Layout { block_tokens, hash }
@@ -195,7 +181,6 @@ mod tests {
             held: Vec::new(),
             linked: Time::default(),
             reported: None,
-            cordoned: false,
             admin: None,
         };
         let epoch = number;
@@ -218,40 +203,5 @@ mod tests {
         check(&[(16, 7), (16, 7)], (16, 7), None);
         check(&[(16, 7), (16, 7)], (16, 8), Some("weights"));
         check(&[(16, 7)], (32, 8), Some("blocks hold 32 tokens, those of w1 16"));
-    }
-
-    #[test]
-    fn a_cordon_outlives_the_link_and_not_the_incarnation() {
-        let board = LinkBoard::default();
-        let (link, worker) = peer((1, &(16, 7)));
-        board.admit(link, worker.clone()).expect("it fits");
-        let (node, advert) = board.cordon("w1", true).expect("it is linked");
-        assert!(node == NodeId(1) && advert.draining);
-        assert!(board.cordon("w2", true).is_none());
-        board.remove(link);
-        board.admit(link, worker.clone()).expect("it fits");
-        assert!(board.read()[0].is_draining());
-        let (_, advert) = board.cordon("w1", false).expect("it is linked");
-        assert!(!advert.draining);
-        board.cordon("w1", true);
-        board.remove(link);
-        let (link, mut restarted) = peer((2, &(16, 7)));
-        restarted.name = worker.name;
-        board.admit(link, restarted).expect("it fits");
-        assert!(!board.read()[0].is_draining());
-    }
-
-    #[test]
-    fn cordons_are_bounded_and_the_oldest_go_first() {
-        let board = LinkBoard::default();
-        for number in 1..=CORDONS as u64 + 5 {
-            let (link, worker) = peer((number, &(16, 7)));
-            let name = worker.name.clone();
-            board.admit(link, worker).expect("it fits");
-            board.cordon(&name, true);
-            board.remove(link);
-        }
-        let cordons = board.cordons();
-        assert_eq!((cordons.len(), cordons.first()), (CORDONS, Some(&NodeId(6))));
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct StayBoard {
     mailbox: AtomicUsize,
     /// An incarnation of the worker is there.
     is_built: AtomicBool,
+    /// An operator wants it to take no rooms.
+    is_drained: AtomicBool,
 }
 
 /// What became of an event.
@@ -121,6 +123,16 @@ impl StayBoard {
     /// Whether there is one.
     pub(super) fn is_built(&self) -> bool {
         self.is_built.load(Ordering::Relaxed)
+    }
+
+    /// An operator wants the worker to take no rooms, or to take them again.
+    pub(crate) fn drain(&self, drained: bool) {
+        self.is_drained.store(drained, Ordering::Relaxed);
+    }
+
+    /// Whether it is to take none.
+    pub(super) fn is_drained(&self) -> bool {
+        self.is_drained.load(Ordering::Relaxed)
     }
 
     /// The worker's incarnation is over: so is what was there, without another word.

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use observe::StayHistory;
+use ractor::ActorRef;
 use room::{NodeId, RoomId, Span};
-use wire::WorkerStats;
+use wire::{Order, Role, WorkerStats};
 
 use super::board::StayBoard;
+use crate::pool::{PoolMessage, pass};
 
 /// The workers of a node. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +19,7 @@ pub struct LocalWorkers(Arc<Mutex<Vec<LocalWorker>>>);
 pub struct LocalWorker {
     name: String,
     board: Arc<StayBoard>,
+    pool: ActorRef<PoolMessage>,
 }
 
 /// What a worker last said of itself.
@@ -24,6 +27,8 @@ pub struct LocalWorker {
 pub struct Figures {
     /// Its incarnation.
     pub node: NodeId,
+    /// What it does.
+    pub role: Role,
     /// Gateways that it is linked with.
     pub gateways: usize,
     /// For how long its engine was in a step; zero between two.
@@ -33,11 +38,11 @@ pub struct Figures {
 }
 
 impl LocalWorkers {
-    pub(crate) fn add(&self, name: String, board: Arc<StayBoard>) {
+    pub(crate) fn add(&self, name: String, board: Arc<StayBoard>, pool: ActorRef<PoolMessage>) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(LocalWorker { name, board });
+            .push(LocalWorker { name, board, pool });
     }
 
     /// All of them.
@@ -58,6 +63,20 @@ impl LocalWorker {
     #[must_use]
     pub fn is_built(&self) -> bool {
         self.board.is_built()
+    }
+
+    /// Has it do what an operator wants, and says so to all its gateways. A change of its role has only begun when this returns.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub async fn order(&self, order: Order) -> Result<(), String> {
+        pass(&self.pool, order).await
+    }
+
+    /// Whether an operator wants it to take no rooms.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.board.is_drained()
     }
 
     /// What it last said of itself; none before its first heartbeat, and none while no incarnation of it runs.

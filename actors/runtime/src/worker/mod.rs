@@ -33,6 +33,7 @@ use state::State;
 
 use crate::beside::blocking;
 use crate::convert::{count, link_end};
+use crate::pool::PoolMessage;
 
 /// What a worker's actor is told.
 pub(crate) enum WorkerMessage {
@@ -42,10 +43,42 @@ pub(crate) enum WorkerMessage {
     Deadline,
     /// Answered when it is come to.
     Ping(RpcReplyPort<()>),
-    /// Take no new rooms; answered with how many are left.
-    Drain(RpcReplyPort<usize>),
+    /// Take no new rooms; whoever asks is told how many are left.
+    Drain(Because, Option<RpcReplyPort<usize>>),
+    /// Take new rooms again.
+    Undrain,
+    /// End the links to all gateways, and this incarnation: another one comes, in another role.
+    Retire,
+    /// What becomes of a gateway's order.
+    Ordered {
+        gateway: NodeId,
+        n: u64,
+        refused: Option<String>,
+    },
     /// End the links to all gateways; answered when that is done.
     Leave(RpcReplyPort<()>),
+}
+
+/// Why a worker takes no new rooms.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub(crate) enum Because {
+    /// Its process stops.
+    Stops,
+    /// An operator wants it so.
+    Drained,
+    /// It is about to change its role.
+    ChangesRole,
+}
+
+impl Because {
+    /// In words.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Stops => "it was told to stop",
+            Self::Drained => "an operator drained it",
+            Self::ChangesRole => "it is about to change its role",
+        }
+    }
 }
 
 /// The worker's actor.
@@ -56,6 +89,10 @@ pub(crate) struct WorkerArguments {
     pub(crate) spec: WorkerSpec,
     pub(crate) recorder: Recorder,
     pub(crate) board: Arc<StayBoard>,
+    /// Why it takes no rooms, if it is not to.
+    pub(crate) drains: Option<Because>,
+    /// Its supervisor, which decides what becomes of orders.
+    pub(crate) pool: ActorRef<PoolMessage>,
 }
 
 impl Actor for Worker {
@@ -101,21 +138,33 @@ impl State {
                 // Nobody waits any more if this fails.
                 let _ = reply.send(());
             }
-            WorkerMessage::Drain(reply) => {
-                self.drain();
-                // Nobody waits any more if this fails.
-                let _ = reply.send(self.host.stays_len());
+            WorkerMessage::Drain(because, reply) => {
+                self.drain(because);
+                if let Some(reply) = reply {
+                    // Nobody waits any more if this fails.
+                    let _ = reply.send(self.host.stays_len());
+                }
+            }
+            WorkerMessage::Undrain => self.undrain(),
+            WorkerMessage::Ordered { gateway, n, refused } => self.ordered(gateway, n, refused),
+            WorkerMessage::Retire => {
+                self.leave(Because::ChangesRole).await;
+                return Err(Because::ChangesRole.words().to_owned());
             }
             WorkerMessage::Leave(reply) => {
-                self.drain();
-                // The last thing it does: that nothing else is handled meanwhile is no loss. The mesh bounds it.
-                if let Some(dialer) = self.dialer.take() {
-                    dialer.stop().await;
-                }
+                self.leave(Because::Stops).await;
                 let _ = reply.send(());
             }
         }
         Ok(())
+    }
+
+    /// The last thing it does: that nothing else is handled meanwhile is no loss. The mesh bounds it.
+    async fn leave(&mut self, because: Because) {
+        self.drain(because);
+        if let Some(dialer) = self.dialer.take() {
+            dialer.stop().await;
+        }
     }
 
     /// All that has come since the last time, in order. Told at its end: that is what makes one frame of many steps.
@@ -163,7 +212,7 @@ impl State {
             self.outbox.mention(gateway, &ToGateway::About { admin });
         }
         if self.host.is_draining() {
-            self.outbox.send(gateway, &leaving());
+            self.outbox.send(gateway, &leaving(self.because));
         }
         self.tell_node(NodeWhat::GatewayLinked {
             name: Arc::clone(&self.name),
@@ -191,7 +240,7 @@ impl State {
     }
 }
 
-fn leaving() -> ToGateway {
-    let reason = "it was told to stop".to_owned();
+fn leaving(because: Because) -> ToGateway {
+    let reason = because.words().to_owned();
     ToGateway::Leaving { reason }
 }

@@ -339,6 +339,7 @@ impl State {
         let stats = self.stats();
         self.board.show(Some(Figures {
             node: self.node,
+            role: self.role,
             gateways: self.outbox.gateways(),
             step_lasts: convert::span(self.engine.step_lasts()),
             stats: stats.clone(),

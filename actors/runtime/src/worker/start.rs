@@ -9,7 +9,7 @@ use engine::{Backend, EngineConfig, EngineHandle, KvPool};
 use kv::KvTransfer;
 use mesh::{Dialer, Target};
 use ractor::{ActorProcessingErr, ActorRef};
-use room::{Host, HostCounters, HostLimits, HostSpec, NodeId};
+use room::{Host, HostCounters, HostInput, HostLimits, HostSpec, NodeId};
 use wire::{Hello, Role};
 
 use super::content::Contents;
@@ -17,7 +17,7 @@ use super::inbox::{Inward, News, inbox};
 use super::outbox::Outbox;
 use super::state::State;
 use super::transfer::LastOf;
-use super::{WorkerArguments, WorkerMessage};
+use super::{Because, WorkerArguments, WorkerMessage};
 use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::convert::count;
@@ -88,6 +88,8 @@ pub(super) fn start(
         spec,
         recorder,
         board,
+        drains,
+        pool: supervisor,
     } = arguments;
     let (inbox, reader) = inbox(myself.clone(), Arc::clone(&board));
     let model = spec.backend.spec().clone();
@@ -100,13 +102,16 @@ pub(super) fn start(
     let engine_events = Arc::new(move |event| news.push(News::Engine(event)));
     let engine = for_slots(spec.engine, spec.slots);
     let engine = (spec.start_engine)(spec.backend, engine, engine_events)?;
-    let host = Host::new(HostSpec {
+    let mut host = Host::new(HostSpec {
         block_tokens: count(shape.block_tokens),
         blocks: shape.blocks,
         slots: spec.slots,
         mixed: spec.role == Role::Mixed,
         limits: spec.limits,
     });
+    if drains.is_some() {
+        host.handle_input(spec.clock.now(), HostInput::Drain);
+    }
     let hello = Hello {
         min_version: wire::MIN_VERSION,
         max_version: wire::VERSION,
@@ -129,6 +134,9 @@ pub(super) fn start(
     Ok(State {
         name: spec.name.into(),
         node: spec.node,
+        role: spec.role,
+        because: drains.unwrap_or(Because::Stops),
+        supervisor,
         clock: spec.clock,
         host,
         contents: Contents::default(),

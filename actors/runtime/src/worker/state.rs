@@ -10,9 +10,11 @@ use engine::{EngineEvent, EngineHandle, StepReport, TokenEvent};
 use kv::{KvEvent, KvTransfer, ReadId};
 use mesh::Dialer;
 use observe::{NodeWhat, Recorder, StayWhat, Text};
+use ractor::ActorRef;
 use room::{Attempt, EngineInput, FromOwner, Host, HostCounters, HostInput, NodeId, Span, TransferInput};
-use wire::{ToWorker, TokenOut, WorkerStats};
+use wire::{ToGateway, ToWorker, TokenOut, WorkerStats};
 
+use super::Because;
 use super::board::StayBoard;
 use super::content::Contents;
 use super::inbox::Reader;
@@ -22,11 +24,16 @@ use super::transfer::LastOf;
 use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::convert;
+use crate::pool::{Asker, PoolMessage};
 
 /// Everything the worker's actor owns.
 pub(crate) struct State {
     pub(super) name: Text,
     pub(super) node: NodeId,
+    pub(super) role: wire::Role,
+    /// Why it takes no new rooms, while it takes none.
+    pub(super) because: Because,
+    pub(super) supervisor: ActorRef<PoolMessage>,
     pub(super) clock: Clock,
     pub(super) recorder: Recorder,
     pub(super) board: Arc<StayBoard>,
@@ -101,6 +108,11 @@ impl State {
                 self.feed(HostInput::GatewayLost { gateway });
             }
             ToWorker::KeepTrace { seq } => self.keep_trace(gateway, seq),
+            ToWorker::Order { n, order } => {
+                // A pool that is gone takes this worker with it.
+                let asker = Asker::Gateway { gateway, n };
+                let _ = self.supervisor.cast(PoolMessage::Order(order, asker));
+            }
         }
     }
 
@@ -289,14 +301,32 @@ impl State {
     }
 
     /// Takes no new rooms from now on. Its gateways hear so at once, and send none.
-    pub(super) fn drain(&mut self) {
+    pub(super) fn drain(&mut self, because: Because) {
         if !self.host.is_draining() {
+            self.because = because;
             let name = Arc::clone(&self.name);
-            self.tell_node(NodeWhat::Draining { name });
+            let why = because.words().into();
+            self.tell_node(NodeWhat::Draining { name, why });
             self.feed(HostInput::Drain);
-            self.outbox.send_all(&super::leaving());
+            self.outbox.send_all(&super::leaving(because));
             self.settle();
         }
+    }
+
+    /// Takes new rooms again. Its gateways hear so with its next answer to a heartbeat.
+    pub(super) fn undrain(&mut self) {
+        if self.host.is_draining() {
+            let name = Arc::clone(&self.name);
+            self.tell_node(NodeWhat::Undrained { name });
+            self.feed(HostInput::Undrain);
+            self.settle();
+        }
+    }
+
+    /// Tells a gateway what becomes of its order. One whose link is gone has drawn its own conclusion.
+    pub(super) fn ordered(&mut self, gateway: NodeId, n: u64, refused: Option<String>) {
+        let refused = refused.map(|why| convert::reason(&why));
+        self.outbox.send(gateway, &ToGateway::Ordered { n, refused });
     }
 
     /// A deadline of the host's has come. `Err` when the engine hangs: the proofs that the host insists on will never come.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use mock::Faults;
 use room::{Failure, Outcome, Span};
 use runtime::Node;
+use wire::Role;
 
 use crate::cluster::{Cluster, PATIENCE, Setup, completed, expected, finish, job};
 
@@ -88,7 +89,7 @@ fn no_token(from: usize) -> Faults {
 
 /// A sequence has no next token: in its prompt, or after so many tokens. It is tried at two workers; those beside it there go on, and no
 /// engine is the worse for it.
-async fn check_no_token(roles: &[wire::Role], faults: fn(usize, u64) -> Faults) {
+async fn check_no_token(roles: &[Role], faults: fn(usize, u64) -> Faults) {
     let mut setup = Setup::of(roles);
     setup.engine_faults = faults;
     let from = faults(0, 0).no_token_for.unwrap().1;
@@ -191,11 +192,11 @@ async fn a_worker_that_cannot_be_built_ends_the_node_in_the_end() {
     let builds = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&builds);
     let mut node = Node::start().await.unwrap();
-    let build = move || match counted.fetch_add(1, Ordering::SeqCst) {
+    let build = move |_: Role| match counted.fetch_add(1, Ordering::SeqCst) {
         0 => panic!("a test's panic"),
         n => Err(format!("a test's refusal {n}")),
     };
-    node.pool("w".into(), Arc::new(build)).await.unwrap();
+    node.pool("w".into(), Role::Mixed, Arc::new(build)).await.unwrap();
     let again = async {
         while builds.load(Ordering::SeqCst) < 4 {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -213,11 +214,11 @@ async fn a_worker_that_is_still_built_holds_up_no_drain() {
     let mut node = Node::start().await.unwrap();
     let (release, released) = std::sync::mpsc::sync_channel::<()>(1);
     let released = Mutex::new(released);
-    let build = move || {
+    let build = move |_: Role| {
         let _ = released.lock().unwrap().recv_timeout(PATIENCE * 2);
         Err("a test's refusal".to_owned())
     };
-    node.pool("w".into(), Arc::new(build)).await.unwrap();
+    node.pool("w".into(), Role::Mixed, Arc::new(build)).await.unwrap();
     assert!(node.drain_within(PATIENCE).await);
     node.leave().await;
     drop(release);

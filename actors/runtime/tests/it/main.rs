@@ -13,6 +13,7 @@ mod fences;
 mod gateways;
 mod inputs;
 mod links;
+mod orders;
 mod overload;
 mod owners;
 mod pulls;

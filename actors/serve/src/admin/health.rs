@@ -3,8 +3,9 @@
 //!
 //! * `/health/live`: its own actors go on. No peer has a part in it: a process is not to be restarted because another one is gone.
 //! * `/health/started`: what takes its time at the start is done, the model above all.
-//! * `/health/ready`: a gateway can place a request; a worker is one that a gateway counts on. Whoever drains is ready until it ends: what
-//!   is under way still comes through it.
+//! * `/health/ready`: a gateway can place a request; a worker is one that a gateway counts on. A process that stops is ready until it ends:
+//!   what is under way still comes through it. A worker alone that an operator drained is not, until it takes
+//!   rooms again.
 
 use std::time::Duration;
 
@@ -56,7 +57,11 @@ async fn ready(State(seen): State<Seen>) -> Probed {
     let gateway = seen.gateway.as_ref().and_then(|gateway| gateway.ready().err());
     let missing = gateway.or_else(|| {
         let workers = seen.workers.all();
-        workers.iter().find_map(|worker| unready(worker, seen.step_limit))
+        // With a gateway beside them others take what they do not.
+        let alone = seen.gateway.is_none();
+        let drained = workers.iter().find(|worker| alone && worker.is_drained());
+        let drained = drained.map(|worker| format!("{} is drained: an operator wants it so", worker.name()));
+        drained.or_else(|| workers.iter().find_map(|worker| unready(worker, seen.step_limit)))
     });
     probed(missing, "ready")
 }

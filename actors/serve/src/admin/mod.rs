@@ -10,6 +10,7 @@ mod metrics;
 mod moment;
 mod operate;
 mod overview;
+mod own;
 mod page;
 mod present;
 mod pulse;
@@ -44,7 +45,7 @@ use present::Present;
 pub(crate) use pulse::Pulse;
 #[cfg(test)]
 pub(crate) use pulse::{LastMinute, Quantiles};
-pub(crate) use seen::{Seen, router as node_router};
+pub(crate) use seen::Seen;
 use views::LinkRow;
 pub(crate) use views::{GoneRow, Holder, RoomRow, WorkerRow};
 
@@ -94,7 +95,8 @@ pub(crate) fn router(gateway: GatewayHandle, about: About, seen: Seen) -> Router
         .route("/workers", get(workers))
         .route("/workers/gone", get(workers_gone))
         .route("/workers/{name}/drain", post(operate::drain))
-        .route("/workers/{name}/resume", post(operate::resume))
+        .route("/workers/{name}/undrain", post(operate::undrain))
+        .route("/workers/{name}/role", post(operate::role))
         .route("/links", get(links))
         .route("/overview", get(glance))
         .route("/events", get(events::events))
@@ -102,6 +104,11 @@ pub(crate) fn router(gateway: GatewayHandle, about: About, seen: Seen) -> Router
         .fallback(elsewhere)
         .with_state(Arc::new(office))
         .merge(seen::router(seen))
+}
+
+/// What the admin listener of a worker's own process serves.
+pub(crate) fn worker_router(seen: Seen) -> Router {
+    own::router(seen.workers.clone()).merge(seen::router(seen))
 }
 
 /// What there is, for who asks for something else.

@@ -1,14 +1,20 @@
-//! What an operator can do: end a room, keep new rooms from a worker. Told in the log, with who asked.
+//! What an operator can do at a gateway: end a room, keep new rooms from a worker, give it another role. Told in the log, with who asked.
 
 use api::Peer;
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use runtime::OrderError;
+use serde::Deserialize;
 use tracing::{info, warn};
+use wire::Order;
 
-use super::{Desk, find};
+use super::{Desk, find, wrong};
+use crate::compose::wire_role;
+use crate::config::WorkerRole;
 
-type Told = (StatusCode, String);
+pub(super) type Told = (StatusCode, String);
 
 /// `POST /rooms/{room}/abort`
 pub(super) async fn abort(
@@ -41,65 +47,125 @@ pub(super) async fn drain(
     headers: HeaderMap,
     name: Path<String>,
 ) -> Told {
-    cordon(&office, asker, &headers, &name, true)
+    ordered(&office, asker, &headers, &name, Order::Drain).await
 }
 
-/// `POST /workers/{name}/resume`
-pub(super) async fn resume(
+/// `POST /workers/{name}/undrain`
+pub(super) async fn undrain(
     office: State<Desk>,
     asker: Option<Extension<Peer>>,
     headers: HeaderMap,
     name: Path<String>,
 ) -> Told {
-    cordon(&office, asker, &headers, &name, false)
+    ordered(&office, asker, &headers, &name, Order::Undrain).await
 }
 
-fn cordon(
+/// `POST /workers/{name}/role`
+pub(super) async fn role(
+    office: State<Desk>,
+    asker: Option<Extension<Peer>>,
+    headers: HeaderMap,
+    name: Path<String>,
+    wish: Result<Query<Wish>, QueryRejection>,
+) -> Told {
+    match wish_of(wish) {
+        Ok(order) => ordered(&office, asker, &headers, &name, order).await,
+        Err(why) => why,
+    }
+}
+
+/// Passes an order on to the worker, which alone can follow it: a gateway owns nothing of a worker.
+async fn ordered(
     office: &Desk,
     asker: Option<Extension<Peer>>,
     headers: &HeaderMap,
     name: &str,
-    cordoned: bool,
+    order: Order,
 ) -> Told {
     if let Err(why) = is_ours(headers) {
         return why;
     }
-    if !office.gateway.cordon(name, cordoned) {
-        let linked: Vec<String> = office
-            .gateway
-            .workers()
-            .into_iter()
-            .map(|worker| worker.peer.name)
-            .collect();
-        let linked = match linked.is_empty() {
-            true => "none is".to_owned(),
-            false => format!("linked are {}", linked.join(", ")),
-        };
-        return (
-            StatusCode::NOT_FOUND,
-            format!("no worker {name} is linked with this gateway: {linked}\n"),
-        );
-    }
-    let gateway = &office.about.name;
     let asker = who(asker);
-    let told = if cordoned {
-        info!(worker = name, %asker, "operator: nothing new goes to the worker");
-        format!(
-            "{gateway} sends nothing new to {name}; what is there finishes. POST /workers/{name}/resume undoes it\n"
-        )
-    } else {
-        info!(worker = name, %asker, "operator: the worker takes new rooms again");
-        format!("{gateway} sends new rooms to {name} again\n")
-    };
-    (StatusCode::ACCEPTED, told)
+    match office.gateway.order(name, order).await {
+        Ok(()) => {
+            info!(worker = name, %asker, ?order, "operator: the worker does so");
+            (StatusCode::ACCEPTED, done(name, order))
+        }
+        Err(OrderError::NotLinked) => (
+            StatusCode::NOT_FOUND,
+            format!(
+                "no worker {name} is linked with this gateway: {}\n",
+                linked(office)
+            ),
+        ),
+        Err(why) => {
+            warn!(worker = name, %asker, ?order, %why, "operator: the worker does not do so");
+            let status = match why {
+                OrderError::Refused(_) => StatusCode::CONFLICT,
+                OrderError::TooOld => StatusCode::NOT_IMPLEMENTED,
+                OrderError::NotLinked | OrderError::Unlinked | OrderError::TooMany => {
+                    StatusCode::SERVICE_UNAVAILABLE
+                }
+                OrderError::NoAnswer { .. } => StatusCode::GATEWAY_TIMEOUT,
+            };
+            (status, format!("{name}: {why}\n"))
+        }
+    }
 }
 
-fn who(asker: Option<Extension<Peer>>) -> String {
+fn linked(office: &Desk) -> String {
+    let workers = office.gateway.workers().into_iter();
+    let linked: Vec<String> = workers.map(|worker| worker.peer.name).collect();
+    match linked.is_empty() {
+        true => "none is".to_owned(),
+        false => format!("linked are {}", linked.join(", ")),
+    }
+}
+
+/// What a worker now does.
+pub(super) fn done(name: &str, order: Order) -> String {
+    match order {
+        Order::Drain => format!(
+            "{name} takes no new rooms, from any gateway; what is there finishes. `innkeeper undrain {name}` undoes it\n"
+        ),
+        Order::Undrain => format!("{name} takes new rooms again\n"),
+        Order::Role { role, within_ms } => format!(
+            "{name} takes no new rooms, and comes back as {role} when what is there has finished, or after {within_ms} ms\n"
+        ),
+    }
+}
+
+/// The role that a worker is to have.
+#[derive(Deserialize)]
+pub(super) struct Wish {
+    to: WorkerRole,
+    /// How long what is there may take; what is left then goes on elsewhere.
+    within_ms: Option<u64>,
+}
+
+/// How long what is at a worker may take if nobody says: the default of limits.shutdown_ms.
+const WITHIN_MS: u64 = 25_000;
+
+pub(super) fn wish_of(wish: Result<Query<Wish>, QueryRejection>) -> Result<Order, Told> {
+    let bad = |why: String| {
+        let how = "a role can have to (prefill, decode or mixed) and within_ms, a number: at most a week";
+        (StatusCode::BAD_REQUEST, format!("{why}: {how}\n"))
+    };
+    let Query(Wish { to, within_ms }) = wish.map_err(|error| bad(wrong(&error)))?;
+    let within_ms = within_ms.unwrap_or(WITHIN_MS);
+    if within_ms > wire::limits::MAX_DEADLINE_MS {
+        return Err(bad(format!("within_ms is {within_ms}")));
+    }
+    let role = wire_role(to);
+    Ok(Order::Role { role, within_ms })
+}
+
+pub(super) fn who(asker: Option<Extension<Peer>>) -> String {
     asker.map_or_else(|| "unknown".to_owned(), |Extension(Peer(addr))| addr.to_string())
 }
 
 /// A browser lets any page of the web send a POST to an address of this machine, and says from where it comes: only our own page may.
-fn is_ours(headers: &HeaderMap) -> Result<(), Told> {
+pub(super) fn is_ours(headers: &HeaderMap) -> Result<(), Told> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let Some(origin) = text(header::ORIGIN) else {
         return Ok(());

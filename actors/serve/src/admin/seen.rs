@@ -73,7 +73,11 @@ struct WorkerHealth {
     step_ms: u64,
     stays: usize,
     mailbox: usize,
+    /// What it does; none while no incarnation runs.
+    role: Option<String>,
     draining: bool,
+    /// An operator drained it.
+    drained: bool,
 }
 
 /// `/metrics`, `/stays`, `/health`, and what probes ask.
@@ -170,7 +174,9 @@ impl WorkerHealth {
                 .map_or(0, |figures| figures.step_lasts.as_millis()),
             stays: worker.stays().len(),
             mailbox: worker.mailbox(),
+            role: figures.as_ref().map(|figures| figures.role.to_string()),
             draining: figures.is_some_and(|figures| figures.stats.draining),
+            drained: worker.is_drained(),
         }
     }
 }

@@ -75,11 +75,8 @@ pub(crate) struct WorkerRow {
     pub(crate) slots_total: u32,
     pub(crate) slots_used: u32,
     pub(crate) prefill_backlog_tokens: u64,
-    /// Takes nothing new: it leaves, or an operator of this gateway wants it so.
+    /// Takes nothing new, from any gateway: it leaves, or an operator drained it.
     pub(crate) draining: bool,
-    /// That an operator of this gateway wants it so.
-    #[serde(default)]
-    pub(crate) cordoned: bool,
     /// Since its link came up.
     #[serde(default)]
     pub(crate) linked_ms: u64,
@@ -199,7 +196,6 @@ impl WorkerRow {
             slots_used: stats.slots_used,
             prefill_backlog_tokens: stats.prefill_backlog_tokens,
             draining: peer.is_draining(),
-            cordoned: peer.cordoned,
             linked_ms: (now - peer.linked).as_millis(),
             heard_ms_ago: peer.reported.map(|at| (now - at).as_millis()),
             kv_transport: stats.kv_transport.clone(),

@@ -6,6 +6,8 @@ mod gateway;
 mod identity;
 mod models;
 mod observing;
+mod recipe;
+mod shelf;
 mod worker;
 
 use std::sync::Arc;
@@ -28,12 +30,12 @@ use crate::{admin, ports, ready};
 use door::AdminDoor;
 use gateway::Serving;
 use observing::Observing;
-use worker::{Place, Transport};
+use recipe::{Place, Transport, recipe};
 
 pub(crate) use identity::{issue_web, write_secret};
 use models::open_file;
 pub(crate) use models::{open as open_model, served_name};
-pub(crate) use worker::{check as check_worker, check_settings as check_worker_settings, ucx};
+pub(crate) use worker::{check as check_worker, check_settings as check_worker_settings, ucx, wire_role};
 
 /// A new incarnation: the time in microseconds, so that later ones sort behind earlier ones, with random low bits, so that two of one
 /// moment differ.
@@ -124,7 +126,7 @@ pub(crate) async fn up(
 const GATEWAY: &str = "gateway-0";
 
 fn named((role, count): (WorkerRole, u8)) -> impl Iterator<Item = (String, Role)> {
-    let role = worker::wire_role(role);
+    let role = wire_role(role);
     (0..count).map(move |index| (format!("{role}-{index}"), role))
 }
 
@@ -156,9 +158,9 @@ async fn pool(
     model: &Arc<ModelFile>,
     renewals: &mut Renewals,
 ) -> Result<()> {
-    let (clock, name) = (node.clock(), place.name.clone());
-    let recipe = worker::recipe(config, place, Arc::clone(model), clock, renewals)?;
-    Ok(node.pool(name, recipe).await?)
+    let (clock, name, role) = (node.clock(), place.name.clone(), place.role);
+    let recipe = recipe(config, place, Arc::clone(model), clock, renewals)?;
+    Ok(node.pool(name, role, recipe).await?)
 }
 
 /// A gateway alone.
@@ -197,28 +199,28 @@ pub(crate) async fn worker(
     check_worker_settings(config)?;
     #[cfg(feature = "faults")]
     crate::faults::open(&config.faults.listen).await?;
-    let role = worker::wire_role(config.worker.role);
+    let role = wire_role(config.worker.role);
     let name = name(config, role.name());
     // As the pool will again for every worker it builds: what is wrong with it is told at once.
     identity::node(config, &name, role)?;
     let opened = open_file(config).await?;
     check_worker(config, &opened)?;
-    let transport = match role {
+    let ucx = match role {
         // It pulls from nobody, and nobody pulls from it.
-        Role::Mixed => Transport::Hub(Hub::default()),
-        _ => Transport::Ucx(ucx(config).await?),
+        Role::Mixed => None,
+        _ => Some(ucx(config).await?),
     };
     let nodes = vec![who(&name, role)];
     let (mut node, observing) = Observing::start(config, telemetry, nodes).await?;
     let mut signals = Signals::listen();
-    let router = admin::guarded(admin::node_router(observing.seen(&node, None)), config)?;
+    let router = admin::guarded(admin::worker_router(observing.seen(&node, None)), config)?;
     let mut door = AdminDoor::open(ports::worker_admin(config), router).await?;
     info!(admin = %door.address(), "the worker's admin listener");
     let mut renewals = Renewals::new(observing.expiries());
     let place = Place {
         name,
         role,
-        transport,
+        transport: Transport::own(ucx),
         admin: door.address(),
     };
     pool(&mut node, config, place, &opened, &mut renewals).await?;

@@ -12,76 +12,35 @@ use kv_ucx::{Ucx, UcxConfig, UcxTransfer};
 use mesh::{Credentials, Target};
 use model::ModelFile;
 use room::{HostLimits, Span};
-use runtime::{BuildTransfer, BuildWorker, Clock, WorkerSpec};
-use tracing::{info_span, instrument};
+use runtime::{BuildTransfer, Clock, WorkerSpec};
+use tracing::instrument;
 use wire::Role;
 
-use super::{backend, identity, new_node};
+use super::recipe::Place;
+use super::shelf::Kept;
+use super::{backend, new_node};
 use crate::config::{Config, WorkerRole};
-use crate::renewal::Renewals;
 use crate::{memory, paths, progress};
 
-/// How a worker's KV moves.
-#[derive(Clone)]
-pub(crate) enum Transport {
-    /// Between workers of this process.
+/// What carries a worker's KV.
+pub(super) enum Carrier {
+    /// Memory of this process.
     Hub(Hub),
-    /// Between processes.
+    /// UCX.
     Ucx(Arc<Ucx>),
 }
 
-/// A worker of this process, of which one incarnation after the other may be built.
-pub(crate) struct Place {
-    pub(crate) name: String,
-    pub(crate) role: Role,
-    pub(crate) transport: Transport,
-    /// Where operators find its process.
-    pub(crate) admin: SocketAddr,
-}
-
-impl Place {
-    /// What it shows gateways, as the certificates are now.
-    fn client(&self, config: &Config) -> Result<quinn::ClientConfig> {
-        let identity = identity::node(config, &self.name, self.role)?;
-        Ok(mesh::client_config(&identity, &super::mesh_config(config)?)?)
-    }
-}
-
-/// The recipe for a worker, which its pool follows at start and after every end of one. Its certificates are looked at from now on.
-pub(crate) fn recipe(
-    config: &Config,
-    place: Place,
-    model: Arc<ModelFile>,
-    clock: Clock,
-    renewals: &mut Renewals,
-) -> Result<BuildWorker> {
-    let (config, place) = (config.clone(), Arc::new(place));
-    let files = identity::node_files(&config);
-    let credentials = Credentials::from(place.client(&config)?);
-    if let Some(files) = files {
-        let (config, place, credentials) = (config.clone(), Arc::clone(&place), credentials.clone());
-        let take = move || place.client(&config).map(|client| credentials.renew(client));
-        renewals.watch("mesh", files, Box::new(take));
-    }
-    Ok(Arc::new(move || {
-        build(&config, &place, &model, clock, &credentials).map_err(|error| format!("{error:#}"))
-    }))
-}
-
-fn build(
+/// A worker of a backend and what carries its KV.
+pub(super) fn parts(
     config: &Config,
     place: &Place,
-    model: &ModelFile,
-    clock: Clock,
+    (role, clock): (Role, Clock),
+    (backend, numerics): Kept,
+    carrier: Carrier,
     credentials: &Credentials,
 ) -> Result<WorkerSpec> {
-    let (name, role) = (&*place.name, place.role);
-    let (backend, numerics) = info_span!(parent: None, "load_model", name, role = %role)
-        .in_scope(|| backend::build(config, model))?;
-    #[cfg(feature = "faults")]
-    let backend = Box::new(crate::faults::Disturbed(backend));
     Ok(WorkerSpec {
-        name: name.to_owned(),
+        name: place.name.clone(),
         node: new_node(),
         role,
         slots: config.worker.slots,
@@ -89,7 +48,7 @@ fn build(
         numerics,
         start_engine: Box::new(engine::start),
         engine: engine_config(config),
-        transfer: transfer(config, place.transport.clone()),
+        transfer: transfer(config, carrier),
         limits: host_limits(config),
         endpoint: mesh::dial_endpoint(dial_from(config))?,
         client: credentials.clone(),
@@ -134,14 +93,14 @@ fn dial_from(config: &Config) -> SocketAddr {
     }
 }
 
-fn transfer(config: &Config, transport: Transport) -> BuildTransfer {
+fn transfer(config: &Config, carrier: Carrier) -> BuildTransfer {
     let ucx = ucx_config(config);
-    Box::new(move |pool: Arc<KvPool>, sink| match transport {
-        Transport::Hub(hub) => {
+    Box::new(move |pool: Arc<KvPool>, sink| match carrier {
+        Carrier::Hub(hub) => {
             let transfer = InProcess::spawn(&hub, pool, sink).map_err(|error| error.to_string())?;
             Ok(Arc::new(transfer) as Arc<dyn KvTransfer>)
         }
-        Transport::Ucx(library) => {
+        Carrier::Ucx(library) => {
             #[cfg(feature = "faults")]
             let memory = Arc::clone(&pool);
             let start =
@@ -197,21 +156,34 @@ pub(crate) async fn ucx(config: &Config) -> Result<Arc<Ucx>> {
         "prefill and decode in different processes need UCX: install it (Debian, Ubuntu: libucx0), or give its path with \
          --set ucx.library=PATH; `innkeeper up` without --processes needs none",
     )?;
+    let tried = config.clone();
+    tokio::task::spawn_blocking(move || good(&tried, ucx)).await?
+}
+
+/// The same for a worker that runs without and is to have a role which needs it: blocks for a moment, and fetches nothing.
+pub(super) fn ucx_here(config: &Config) -> Result<Arc<Ucx>> {
+    let (given, cache) = (&config.ucx.library, paths::ucx(config)?);
+    let given = (!given.is_empty()).then(|| Path::new(given));
+    let ucx = Ucx::load(given, Some(&cache)).context(
+        "prefill and decode in different processes need UCX, which is not here: install it (Debian, Ubuntu: libucx0), or start the worker \
+         anew in that role, which fetches it",
+    )?;
+    good(config, ucx)
+}
+
+/// UCX, if it starts with these settings. Bounded: `UcxTransfer::start` gives up when UCX hangs.
+fn good(config: &Config, ucx: Ucx) -> Result<Arc<Ucx>> {
     tracing::info!(version = ucx.version(), library = %ucx.path().display(), "UCX is loaded");
-    let (library, settings) = (ucx.clone(), ucx_config(config));
-    // Bounded: `UcxTransfer::start` gives up when UCX hangs.
-    tokio::task::spawn_blocking(move || try_ucx(&library, settings))
-        .await?
-        .map_err(|why| {
-            let ucx = &config.ucx;
-            anyhow!(
-                "UCX does not start with ucx.tls = {:?}, ucx.net_devices = {:?} and ucx.bind = {}: {why} \
-                 (an empty one is UCX_TLS or UCX_NET_DEVICES, if set)",
-                ucx.tls,
-                ucx.net_devices,
-                ucx.bind
-            )
-        })?;
+    try_ucx(&ucx, ucx_config(config)).map_err(|why| {
+        let ucx = &config.ucx;
+        anyhow!(
+            "UCX does not start with ucx.tls = {:?}, ucx.net_devices = {:?} and ucx.bind = {}: {why} \
+             (an empty one is UCX_TLS or UCX_NET_DEVICES, if set)",
+            ucx.tls,
+            ucx.net_devices,
+            ucx.bind
+        )
+    })?;
     Ok(Arc::new(ucx))
 }
 

@@ -68,6 +68,7 @@ impl Listener for Links {
             | NodeWhat::Counted { .. }
             | NodeWhat::FrameNotSent { .. }
             | NodeWhat::Draining { .. }
+            | NodeWhat::Undrained { .. }
             | NodeWhat::EngineDown { .. }
             | NodeWhat::EngineHangs { .. }
             | NodeWhat::TransferDown { .. }

@@ -2,11 +2,11 @@
 
 use wire::limits::{
     MAX_DEADLINE_MS, MAX_HELLO_BYTES, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_NODE_BYTES, MAX_PAYLOAD_BYTES,
-    MAX_ROOMS, MAX_TOKENS, MAX_TOP_LOGPROBS,
+    MAX_REASON_BYTES, MAX_ROOMS, MAX_TOKENS, MAX_TOP_LOGPROBS,
 };
 use wire::{
-    EncodeError, Hello, HelloAck, HelloRefused, HelloReply, Kept, Logprobs, Message, RoomKey, RoomTokens,
-    Sampling, Ticket, ToGateway, ToWorker, TokenOut, VERSION, Work, WorkerStats,
+    EncodeError, Hello, HelloAck, HelloRefused, HelloReply, Kept, Logprobs, Message, Order, Role, RoomKey,
+    RoomTokens, Sampling, Ticket, ToGateway, ToWorker, TokenOut, VERSION, Work, WorkerStats,
 };
 
 use crate::samples::{hello, key, stats, ticket, token, work};
@@ -364,6 +364,27 @@ fn a_listener_is_an_address_and_a_port() {
     let padded = format!("{}:1", "1".repeat(63));
     let error = ToGateway::About { admin: padded }.encode(VERSION).unwrap_err();
     assert!(error.to_string().contains("the limit is 64"), "{error}");
+}
+
+#[test]
+fn an_order_is_one_that_a_worker_can_follow() {
+    for (role, within_ms, beyond) in [
+        (Role::Decode, MAX_DEADLINE_MS, None),
+        (Role::Gateway, 1, Some("order.role")),
+        (Role::Mixed, MAX_DEADLINE_MS + 1, Some("order.within_ms")),
+    ] {
+        let order = Order::Role { role, within_ms };
+        check(&ToWorker::Order { n: 1, order }, beyond);
+    }
+    for (len, beyond) in [
+        (1, None),
+        (MAX_REASON_BYTES, None),
+        (0, Some("ordered.refused")),
+        (MAX_REASON_BYTES + 1, Some("ordered.refused")),
+    ] {
+        let refused = Some("x".repeat(len));
+        check(&ToGateway::Ordered { n: 1, refused }, beyond);
+    }
 }
 
 #[test]

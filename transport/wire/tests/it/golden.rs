@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use wire::{
-    EncodeError, HELLO_VERSION, Hello, Kind, MIN_VERSION, Message, Role, ToGateway, ToWorker, VERSION,
+    EncodeError, HELLO_VERSION, Hello, Kind, MIN_VERSION, Message, Order, Role, ToGateway, ToWorker, VERSION,
 };
 
 use crate::samples;
@@ -81,32 +81,33 @@ fn every_message_has_its_committed_bytes() {
 /// A message that its peer's version does not have is neither sent nor taken.
 #[test]
 fn what_is_newer_than_the_version_is_no_message_of_it() {
-    check_newer(&ToWorker::KeepTrace { seq: 7 });
+    check_newer(&ToWorker::KeepTrace { seq: 7 }, 3);
     let key = samples::key();
     let why = "its engine hangs".to_owned();
-    check_newer(&ToGateway::Reason { key, why });
+    check_newer(&ToGateway::Reason { key, why }, 3);
     let admin = "[::1]:9090".to_owned();
-    check_newer(&ToGateway::About { admin });
+    check_newer(&ToGateway::About { admin }, 3);
+    let (n, order) = (3, Order::Drain);
+    check_newer(&ToWorker::Order { n, order }, 4);
+    check_newer(&ToGateway::Ordered { n, refused: None }, 4);
 }
 
-fn check_newer<M: Message + PartialEq>(message: &M) {
-    let refused = message.encode(2).unwrap_err();
+/// `first` is the first version that has it.
+fn check_newer<M: Message + PartialEq>(message: &M, first: u16) {
+    let last = first - 1;
+    let refused = message.encode(last).unwrap_err();
     assert!(
         matches!(
             refused,
-            EncodeError::TooNew {
-                since: 3,
-                version: 2,
-                ..
-            }
+            EncodeError::TooNew { since, version, .. } if (since, version) == (first, last)
         ),
         "{refused}"
     );
-    let mut bytes = message.encode(3).unwrap().as_bytes().to_vec();
-    assert_eq!(&M::decode_frame(3, &bytes).unwrap(), message);
+    let mut bytes = message.encode(first).unwrap().as_bytes().to_vec();
+    assert_eq!(&M::decode_frame(first, &bytes).unwrap(), message);
     // The same bytes under the older version.
-    let older = ToWorker::Release { key: samples::key() }.encode(2).unwrap();
-    let newer = ToWorker::Release { key: samples::key() }.encode(3).unwrap();
+    let older = ToWorker::Release { key: samples::key() }.encode(last).unwrap();
+    let newer = ToWorker::Release { key: samples::key() }.encode(first).unwrap();
     for (byte, (old, new)) in bytes
         .iter_mut()
         .zip(older.as_bytes().iter().zip(newer.as_bytes()))
@@ -115,7 +116,7 @@ fn check_newer<M: Message + PartialEq>(message: &M) {
             *byte = *old;
         }
     }
-    let refused = M::decode_frame(2, &bytes).unwrap_err();
+    let refused = M::decode_frame(last, &bytes).unwrap_err();
     assert_eq!(refused, wire::DecodeError::UnknownKind(message.kind().number()));
 }
 
@@ -137,6 +138,11 @@ fn check_variants(version: u16) {
         );
         let hex = to_hex(frame.as_bytes()).replace('\n', "");
         writeln!(made, "{name} {hex}").unwrap();
+    }
+    for order in samples::order_variants().filter(|order| order.kind().since() <= version) {
+        let frame = order.encode(version).unwrap();
+        assert_eq!(ToWorker::decode_frame(version, frame.as_bytes()).unwrap(), order);
+        writeln!(made, "{order:?} {}", to_hex(frame.as_bytes()).replace('\n', "")).unwrap();
     }
     for role in Role::ALL {
         let hello = Hello {

@@ -99,7 +99,7 @@ fn a_hello_is_held_to_less_than_what_comes_later() {
 
 #[test]
 fn an_order_says_which_attempt_it_is_about() {
-    let of_none = [Kind::Heartbeat, Kind::Goodbye, Kind::KeepTrace];
+    let of_none = [Kind::Heartbeat, Kind::Goodbye, Kind::KeepTrace, Kind::Order];
     for order in samples::orders() {
         let want = (!of_none.contains(&order.kind())).then(samples::key);
         assert_eq!(order.key(), want, "{order:?}");

@@ -1,9 +1,9 @@
 //! One message of every kind, with every field set to something that tells it apart.
 
 use wire::{
-    AttemptError, Finish, Held, Hello, HelloAck, HelloRefused, HelloReply, Kept, Logprobs, Refusal, Role,
-    RoomKey, RoomTokens, Sampling, StayPhase, Ticket, ToGateway, ToWorker, TokenOut, TraceContext, WaitedIn,
-    Work, WorkerStats,
+    AttemptError, Finish, Held, Hello, HelloAck, HelloRefused, HelloReply, Kept, Logprobs, Order, Refusal,
+    Role, RoomKey, RoomTokens, Sampling, StayPhase, Ticket, ToGateway, ToWorker, TokenOut, TraceContext,
+    WaitedIn, Work, WorkerStats,
 };
 
 pub(crate) fn key() -> RoomKey {
@@ -141,7 +141,22 @@ pub(crate) fn orders() -> Vec<ToWorker> {
             until: 384,
         },
         ToWorker::KeepTrace { seq: 7 },
+        ToWorker::Order {
+            n: 3,
+            order: Order::Role {
+                role: Role::Decode,
+                within_ms: 30_000,
+            },
+        },
     ]
+}
+
+/// Every order there is.
+pub(crate) fn order_variants() -> impl Iterator<Item = ToWorker> {
+    let roles = [Role::Prefill, Role::Decode, Role::Mixed];
+    let role = |role| Order::Role { role, within_ms: 7 };
+    let all = [Order::Drain, Order::Undrain].into_iter().chain(roles.map(role));
+    all.map(|order| ToWorker::Order { n: 1, order })
 }
 
 pub(crate) fn stats() -> WorkerStats {
@@ -243,6 +258,10 @@ pub(crate) fn news() -> Vec<ToGateway> {
         },
         reason(),
         about(),
+        ToGateway::Ordered {
+            n: 3,
+            refused: Some("its process stops".into()),
+        },
     ]
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mesh::{DownReason, GatewayLinks, Link, LinkEvent};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use room::{Attempt, DeskLimits, Generation, Limits, NodeId, RoomId, Span};
-use wire::{HeaderError, Hello, RoomKey, ToGateway, ToWorker, WorkerStats};
+use wire::{HeaderError, Hello, Order, RoomKey, ToGateway, ToWorker, WorkerStats};
 
 use observe::LinkEnd;
 
@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::convert::link_end;
 use crate::gateway::directory::{Directory, Inbox, Mail, News};
 use crate::gateway::fabric::Fabric;
+use crate::gateway::orders::OrderError;
 use crate::gateway::placement::{DeskBoard, Placement, PlacementArguments};
 use crate::gateway::request::RequestMessage;
 use crate::gateway::shared::Shared;
@@ -146,6 +147,27 @@ async fn a_worker_is_asked_for_a_trace_if_it_knows_how() {
         assert_eq!(link.send(&ask).is_ok(), is_sent, "{}", hello.node);
         gateway.shared.fabric.keep_trace(NodeId(hello.epoch), KEY.seq);
         assert!(!link.is_down(), "{}", hello.node);
+    }
+}
+
+/// The same for what operators want: whoever does not know it is named as too old.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_of_the_version_before_takes_no_orders() {
+    let mut older = hello("older", 1, 7);
+    older.max_version = 3;
+    let newer = hello("newer", 2, 7);
+    let linked = links(&[older.clone(), newer.clone()], 1).await;
+    let gateway = unlinked().await;
+    let results = [Err(OrderError::TooOld), Ok(())];
+    for ((link, hello), result) in linked.at_gateways.iter().zip([older, newer]).zip(results) {
+        gateway.is_up(link, &hello);
+        let node = NodeId(hello.epoch);
+        let (n, answer) = gateway.board.orders.ask(node).unwrap();
+        assert_eq!(gateway.shared.fabric.order(node, n, Order::Drain), result);
+        assert!(!link.is_down(), "{}", hello.node);
+        let refused = Some("no".to_owned());
+        gateway.frame(link.id(), ToGateway::Ordered { n, refused });
+        assert_eq!(answer.await, Ok(Err("no".to_owned())));
     }
 }
 

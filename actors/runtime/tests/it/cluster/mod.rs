@@ -165,7 +165,9 @@ impl Cluster {
         for place in 0..setup.roles.len() {
             let worker = WorkerUnderTest::new(place);
             let build = worker.recipe(&setup, ca, &hub, &targets, node.clock());
-            node.pool(worker.name.clone(), build).await.unwrap();
+            node.pool(worker.name.clone(), setup.roles[place], build)
+                .await
+                .unwrap();
             workers.push(worker);
         }
         let cluster = Self {

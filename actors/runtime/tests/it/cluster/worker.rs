@@ -9,6 +9,7 @@ use kv::{
 use mesh::{DevCa, Faults, Target};
 use mock::{Canary, MockBackend, MockConfig};
 use runtime::{BuildTransfer, BuildWorker, Clock, WorkerSpec};
+use wire::Role;
 
 use super::{Gate, Setup, new_node};
 
@@ -69,21 +70,21 @@ impl WorkerUnderTest {
         let (hub, targets) = (hub.clone(), targets.to_vec());
         // The pool builds its workers outside of the runtime, where a socket cannot be made.
         let runtime = tokio::runtime::Handle::current();
-        Arc::new(move || {
+        Arc::new(move |role: Role| {
             let _guard = runtime.enter();
-            Ok(this.build(&setup, &ca, &hub, &targets, clock))
+            Ok(this.build(role, &setup, &ca, &hub, &targets, clock))
         })
     }
 
     fn build(
         self: &Arc<Self>,
+        role: Role,
         setup: &Setup,
         ca: &DevCa,
         hub: &Hub,
         targets: &[Target],
         clock: Clock,
     ) -> WorkerSpec {
-        let role = setup.roles[self.place];
         let incarnation = self.incarnations.fetch_add(1, Ordering::SeqCst);
         let config = MockConfig {
             faults: (setup.engine_faults)(self.place, incarnation),
