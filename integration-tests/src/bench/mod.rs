@@ -23,7 +23,7 @@ pub use control::{Options as ControlOptions, Who, control};
 pub use engine::{Options as EngineOptions, engine};
 pub use floor::Bandwidth;
 pub use growth::{Options as GrowthOptions, growth};
-pub use kv::{MoverOptions, Options as KvOptions, kv, mover};
+pub use kv::{MoverOptions, Options as KvOptions, Transport as KvTransport, kv, mover};
 pub use queue::{Options as QueueOptions, queue};
 pub use streams::{Options as StreamsOptions, streams};
 pub use tracing::{Options as TracingOptions, tracing};

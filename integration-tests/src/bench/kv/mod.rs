@@ -15,7 +15,8 @@ use clap::Args;
 
 pub use self::ours::{Options as MoverOptions, mover};
 use self::pair::Pair;
-use self::peer::{Kind, Transport};
+use self::peer::Kind;
+pub use self::peer::Transport;
 use self::series::Series;
 use super::floor::copied_per_second;
 use super::page::Page;
