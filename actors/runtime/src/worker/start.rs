@@ -9,7 +9,7 @@ use engine::{Backend, EngineConfig, EngineHandle, KvPool};
 use kv::KvTransfer;
 use mesh::{Dialer, Target};
 use ractor::{ActorProcessingErr, ActorRef};
-use room::{Host, HostCounters, HostInput, HostLimits, HostSpec, NodeId};
+use room::{Host, HostCounters, HostInput, HostLimits, HostSpec, NodeId, Time};
 use wire::{Hello, Role};
 
 use super::content::Contents;
@@ -79,6 +79,15 @@ fn for_slots(config: EngineConfig, slots: u32) -> EngineConfig {
     }
 }
 
+/// One that takes rooms, or that drains from its first moment on.
+fn host(spec: HostSpec, drains: bool, now: Time) -> Host {
+    let mut host = Host::new(spec);
+    if drains {
+        host.handle_input(now, HostInput::Drain);
+    }
+    host
+}
+
 /// Starts everything and gives the actor's state. May block while the transfer opens. To be called within a runtime.
 pub(super) fn start(
     myself: &ActorRef<WorkerMessage>,
@@ -102,16 +111,14 @@ pub(super) fn start(
     let engine_events = Arc::new(move |event| news.push(News::Engine(event)));
     let engine = for_slots(spec.engine, spec.slots);
     let engine = (spec.start_engine)(spec.backend, engine, engine_events)?;
-    let mut host = Host::new(HostSpec {
+    let hosted = HostSpec {
         block_tokens: count(shape.block_tokens),
         blocks: shape.blocks,
         slots: spec.slots,
         mixed: spec.role == Role::Mixed,
         limits: spec.limits,
-    });
-    if drains.is_some() {
-        host.handle_input(spec.clock.now(), HostInput::Drain);
-    }
+    };
+    let host = host(hosted, drains.is_some(), spec.clock.now());
     let hello = Hello {
         min_version: wire::MIN_VERSION,
         max_version: wire::VERSION,
