@@ -79,6 +79,14 @@ fn for_slots(config: EngineConfig, slots: u32) -> EngineConfig {
     }
 }
 
+/// Tells the worker that a deadline of its passes.
+fn alarm(clock: Clock, worker: ActorRef<WorkerMessage>) -> Alarm {
+    Alarm::spawn(clock, move || {
+        // An actor that is gone has no deadlines.
+        let _ = worker.cast(WorkerMessage::Deadline);
+    })
+}
+
 /// One that takes rooms, or that drains from its first moment on.
 fn host(spec: HostSpec, drains: bool, now: Time) -> Host {
     let mut host = Host::new(spec);
@@ -136,7 +144,6 @@ pub(super) fn start(
         faults: mesh::FAULTS,
     };
     let links = Arc::new(Inward(inbox));
-    let worker = myself.clone();
     let dialer = Dialer::start(spec.endpoint, spec.client, spec.gateways, hello, links, spec.mesh);
     Ok(State {
         name: spec.name.into(),
@@ -155,10 +162,7 @@ pub(super) fn start(
         next_read: 1,
         outbox: Outbox::new(recorder.clone(), spec.clock),
         counted: HostCounters::default(),
-        alarm: Alarm::spawn(spec.clock, move || {
-            // An actor that is gone has no deadlines.
-            let _ = worker.cast(WorkerMessage::Deadline);
-        }),
+        alarm: alarm(spec.clock, myself.clone()),
         inbox: reader,
         untold: RefCell::default(),
         gone: Vec::new(),
