@@ -180,13 +180,16 @@ fn all_ends(folder: &Folder, added: &[Added], vocabulary: usize) -> Vec<Token> {
     )
 }
 
+/// The bytes that every token of the model stands for, and its kind.
+type Meanings = (Vec<Box<[u8]>>, Vec<Kind>);
+
 /// What every token of the model stands for.
 fn meanings(
     model: &Model,
     added: &[Added],
     byte_level: bool,
     vocabulary: usize,
-) -> Result<(Vec<Box<[u8]>>, Vec<Kind>), TokenizerError> {
+) -> Result<Meanings, TokenizerError> {
     let alphabet = Alphabet::new();
     let mut bytes = vec![Box::default(); vocabulary];
     let mut kinds = vec![Kind::Unused; vocabulary];
