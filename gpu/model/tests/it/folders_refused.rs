@@ -81,6 +81,11 @@ fn what_is_not_computed_here_is_refused() {
     ] {
         refused(&Copy::of("llama").set(key, value), expected);
     }
+    refused(&Copy::of("llama"), "nothing is wrong");
+}
+
+#[test]
+fn what_only_some_models_have_is_refused_where_it_is_not_computed() {
     let remove = |config: &mut Value| drop(config.as_object_mut().unwrap().remove("sliding_window"));
     refused(
         &Copy::of("mistral").edit("config.json", remove),
@@ -103,7 +108,6 @@ fn what_is_not_computed_here_is_refused() {
         &Copy::of("qwen2").set("tie_word_embeddings", json!(false)),
         "tensor `lm_head.weight`: is missing",
     );
-    refused(&Copy::of("llama"), "nothing is wrong");
 }
 
 #[test]
@@ -162,7 +166,10 @@ fn vocabularies_that_cannot_be_used_are_refused() {
         &Copy::of("llama").write("chat_template.jinja", b"\xff"),
         "is not UTF-8",
     );
-    // A template may also stand with the tokenizer, alone or with others.
+}
+
+#[test]
+fn a_template_may_also_stand_with_the_tokenizer_alone_or_with_others() {
     let template = |value: Value| {
         let copy = Copy::of("llama").remove("chat_template.jinja");
         copy.edit("tokenizer_config.json", |config| config["chat_template"] = value)
