@@ -180,9 +180,10 @@ fn all_ends(folder: &Folder, added: &[Added], vocabulary: usize) -> Vec<Token> {
     )
 }
 
-/// The bytes that every token of the model stands for, and what kind of token it is.
+/// The bytes that every token of the model stands for, and its kind.
 type Meanings = (Vec<Box<[u8]>>, Vec<Kind>);
 
+/// What every token of the model stands for.
 fn meanings(
     model: &Model,
     added: &[Added],

@@ -85,7 +85,7 @@ fn what_is_not_computed_here_is_refused() {
 }
 
 #[test]
-fn what_only_some_models_have_is_looked_at() {
+fn what_only_some_models_have_is_refused_where_it_is_not_computed() {
     let remove = |config: &mut Value| drop(config.as_object_mut().unwrap().remove("sliding_window"));
     refused(
         &Copy::of("mistral").edit("config.json", remove),
