@@ -136,6 +136,8 @@ impl Kind {
                 command.extend([text(&own), "move".to_owned(), text(&library)]);
             }
             Self::Perftest { .. } => {
+                // As ours sets them for itself; NIXL has UCX's defaults.
+                command.extend(["UCX_TCP_TX_SEG_SIZE=256k", "UCX_TCP_RX_SEG_SIZE=256k"].map(str::to_owned));
                 command.push(format!("LD_LIBRARY_PATH={}", folder.join("lib").display()));
                 command.push(text(&folder.join("usr/bin/ucx_perftest")));
             }
