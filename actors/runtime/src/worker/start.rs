@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use engine::{Backend, EngineConfig, EngineHandle, KvPool};
+use engine::{Backend, EngineConfig, EngineHandle, KvPool, PoolShape};
 use kv::KvTransfer;
 use mesh::{Dialer, Target};
 use ractor::{ActorProcessingErr, ActorRef};
@@ -79,6 +79,16 @@ fn for_slots(config: EngineConfig, slots: u32) -> EngineConfig {
     }
 }
 
+fn host(shape: PoolShape, (role, slots): (Role, u32), limits: HostLimits) -> Host {
+    Host::new(HostSpec {
+        block_tokens: count(shape.block_tokens),
+        blocks: shape.blocks,
+        slots,
+        mixed: role == Role::Mixed,
+        limits,
+    })
+}
+
 /// Starts everything and gives the actor's state. May block while the transfer opens. To be called within a runtime.
 pub(super) fn start(
     myself: &ActorRef<WorkerMessage>,
@@ -102,13 +112,7 @@ pub(super) fn start(
     let engine_events = Arc::new(move |event| news.push(News::Engine(event)));
     let engine = for_slots(spec.engine, spec.slots);
     let engine = (spec.start_engine)(spec.backend, engine, engine_events)?;
-    let mut host = Host::new(HostSpec {
-        block_tokens: count(shape.block_tokens),
-        blocks: shape.blocks,
-        slots: spec.slots,
-        mixed: spec.role == Role::Mixed,
-        limits: spec.limits,
-    });
+    let mut host = host(shape, (spec.role, spec.slots), spec.limits);
     if drains.is_some() {
         host.handle_input(spec.clock.now(), HostInput::Drain);
     }
