@@ -189,6 +189,13 @@ fn about() -> ToGateway {
     }
 }
 
+fn ordered() -> ToGateway {
+    ToGateway::Ordered {
+        n: 3,
+        refused: Some("its process stops".into()),
+    }
+}
+
 pub(crate) fn news() -> Vec<ToGateway> {
     let held = Held {
         key: key(),
@@ -258,10 +265,7 @@ pub(crate) fn news() -> Vec<ToGateway> {
         },
         reason(),
         about(),
-        ToGateway::Ordered {
-            n: 3,
-            refused: Some("its process stops".into()),
-        },
+        ordered(),
     ]
 }
 
