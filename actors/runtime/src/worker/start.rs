@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use engine::{Backend, EngineConfig, EngineHandle, KvPool, PoolShape};
+use engine::{Backend, EngineConfig, EngineHandle, KvPool};
 use kv::KvTransfer;
 use mesh::{Dialer, Target};
 use ractor::{ActorProcessingErr, ActorRef};
-use room::{Host, HostCounters, HostInput, HostLimits, HostSpec, NodeId};
+use room::{Host, HostCounters, HostInput, HostLimits, HostSpec, NodeId, Time};
 use wire::{Hello, Role};
 
 use super::content::Contents;
@@ -79,14 +79,21 @@ fn for_slots(config: EngineConfig, slots: u32) -> EngineConfig {
     }
 }
 
-fn host(shape: PoolShape, (role, slots): (Role, u32), limits: HostLimits) -> Host {
-    Host::new(HostSpec {
-        block_tokens: count(shape.block_tokens),
-        blocks: shape.blocks,
-        slots,
-        mixed: role == Role::Mixed,
-        limits,
+/// Tells the worker that a deadline of its passes.
+fn alarm(clock: Clock, worker: ActorRef<WorkerMessage>) -> Alarm {
+    Alarm::spawn(clock, move || {
+        // An actor that is gone has no deadlines.
+        let _ = worker.cast(WorkerMessage::Deadline);
     })
+}
+
+/// One that takes rooms, or that drains from its first moment on.
+fn host(spec: HostSpec, drains: bool, now: Time) -> Host {
+    let mut host = Host::new(spec);
+    if drains {
+        host.handle_input(now, HostInput::Drain);
+    }
+    host
 }
 
 /// Starts everything and gives the actor's state. May block while the transfer opens. To be called within a runtime.
@@ -112,10 +119,14 @@ pub(super) fn start(
     let engine_events = Arc::new(move |event| news.push(News::Engine(event)));
     let engine = for_slots(spec.engine, spec.slots);
     let engine = (spec.start_engine)(spec.backend, engine, engine_events)?;
-    let mut host = host(shape, (spec.role, spec.slots), spec.limits);
-    if drains.is_some() {
-        host.handle_input(spec.clock.now(), HostInput::Drain);
-    }
+    let hosted = HostSpec {
+        block_tokens: count(shape.block_tokens),
+        blocks: shape.blocks,
+        slots: spec.slots,
+        mixed: spec.role == Role::Mixed,
+        limits: spec.limits,
+    };
+    let host = host(hosted, drains.is_some(), spec.clock.now());
     let hello = Hello {
         min_version: wire::MIN_VERSION,
         max_version: wire::VERSION,
@@ -133,7 +144,6 @@ pub(super) fn start(
         faults: mesh::FAULTS,
     };
     let links = Arc::new(Inward(inbox));
-    let worker = myself.clone();
     let dialer = Dialer::start(spec.endpoint, spec.client, spec.gateways, hello, links, spec.mesh);
     Ok(State {
         name: spec.name.into(),
@@ -152,10 +162,7 @@ pub(super) fn start(
         next_read: 1,
         outbox: Outbox::new(recorder.clone(), spec.clock),
         counted: HostCounters::default(),
-        alarm: Alarm::spawn(spec.clock, move || {
-            // An actor that is gone has no deadlines.
-            let _ = worker.cast(WorkerMessage::Deadline);
-        }),
+        alarm: alarm(spec.clock, myself.clone()),
         inbox: reader,
         untold: RefCell::default(),
         gone: Vec::new(),
