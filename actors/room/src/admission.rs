@@ -1,6 +1,7 @@
 //! The desk: admission by credit. One actor at the gateway owns it; rooms ask it for credit and give it back.
 //!
-//! Waiting rooms are ordered by priority, then by arrival. The first that fits goes. One that does not fit is passed by
+//! Waiting rooms are ordered by priority. Those of one priority go by turns of their tenants ([`fair`](crate::fair)), and those of one tenant by
+//! arrival. The first that fits goes. One that does not fit is passed by
 //! later ones that do, so that a large room does not idle the workers; but only [`DeskLimits::max_passed`] times: then
 //! everybody behind it waits for it, so that small rooms do not starve it. What frees up goes to it first all the while.
 //! Nobody waits for a room that none of the workers that take rooms could serve even when empty. And a room that
@@ -9,22 +10,23 @@
 //! Priority is strict, and waiting does not raise it: as long as rooms of a higher one take all there is, one of a lower
 //! gets nothing, is told so at its own queue deadline, and may come again. Aging would make that limit a guess.
 //!
-//! The queue is bounded and refuses by type (INV-09). How long a room may wait is the room's own deadline: the desk
+//! The queue is bounded and refuses by type (INV-09). In a full one, whoever has most there makes room for whoever has less: the last of its
+//! rooms is refused. How long a room may wait is the room's own deadline: the desk
 //! knows no time but the grace for an absent worker.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, VecDeque};
 
-use crate::command::{Bid, Credit, Priority};
+use crate::command::{Bid, Credit};
 use crate::config::DeskLimits;
 use crate::credit::{Advert, Need, WorkerSpec};
-use crate::id::{Attempt, BlockHash, Generation, NodeId, RoomId};
+use crate::id::{Attempt, BlockHash, Generation, NodeId};
 use crate::index::{PrefixIndex, Taken};
 use crate::input::Route;
 use crate::ledger::CacheChange;
 use crate::outcome::Failure;
 use crate::placement::{Placement, WorkerView};
 use crate::policy::{Asked, Choice, Hints, Pace, Policy};
+use crate::queue::Queue;
 use crate::time::Time;
 
 /// What the desk decided about a waiting attempt, which waits no more.
@@ -61,19 +63,12 @@ impl Absence {
     }
 }
 
-/// A place in the queue; the least goes first.
-#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
-struct Place {
-    urgency: Reverse<Priority>,
-    arrived: Time,
-    room: RoomId,
-}
-
+/// A room that waits.
 #[derive(Debug)]
-struct Waiting {
-    bid: Bid,
-    hints: Hints,
-    passed: u32,
+pub(crate) struct Waiting {
+    pub(crate) bid: Bid,
+    pub(crate) hints: Hints,
+    pub(crate) passed: u32,
 }
 
 impl Waiting {
@@ -97,10 +92,9 @@ pub struct Desk {
     limits: DeskLimits,
     placement: Placement,
     index: PrefixIndex,
-    queue: BTreeMap<Place, Waiting>,
-    places: BTreeMap<RoomId, Place>,
-    /// Of those in the queue: how many answers have begun.
-    begun: usize,
+    queue: Queue,
+    /// Who had to make room, and was not told yet.
+    ousted: VecDeque<Attempt>,
     /// Since when there is no way through the workers.
     absent_since: Option<Time>,
     /// Something changed since the queue was last searched in vain.
@@ -115,9 +109,8 @@ impl Desk {
             limits,
             placement: Placement::new(limits),
             index: PrefixIndex::default(),
-            queue: BTreeMap::new(),
-            places: BTreeMap::new(),
-            begun: 0,
+            queue: Queue::default(),
+            ousted: VecDeque::new(),
             absent_since: Some(now),
             changed: false,
         }
@@ -144,46 +137,36 @@ impl Desk {
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
     pub fn enqueue_with(&mut self, bid: Bid, hints: Hints) -> Result<(), Failure> {
-        self.leave_queue(bid.attempt.room);
+        self.queue.leave(bid.attempt.room);
         let bound = match bid.attempt.generation {
             Generation::FIRST => self.limits.queue_rooms,
             _ => self.limits.queue_rooms.saturating_mul(2),
         };
-        if self.queue.len() >= bound {
-            return Err(Failure::QueueFull);
-        }
-        if self.placement.never_fits(Need::of(&bid, &self.limits)) {
+        let need = Need::of(&bid, &self.limits);
+        if self.placement.never_fits(need) {
             return Err(Failure::TooLarge);
         }
-        let room = bid.attempt.room;
-        let place = Place {
-            urgency: Reverse(bid.priority),
-            arrived: bid.arrived,
-            room,
+        if self.queue.len() >= bound {
+            let ousted = self.queue.oust_for(bid.share).ok_or(Failure::QueueFull)?;
+            self.ousted.push_back(ousted);
+        }
+        // It was paid for with its first attempt.
+        let tokens = match bid.attempt.generation {
+            Generation::FIRST => need.tokens(),
+            _ => 0,
         };
-        self.places.insert(room, place);
-        self.begun += usize::from(bid.begun);
-        self.queue.insert(
-            place,
-            Waiting {
-                bid,
-                hints,
-                passed: 0,
-            },
-        );
+        self.queue.enter(bid, hints, tokens);
         self.changed = true;
         Ok(())
     }
 
     /// The attempt does not want credit any more. If it was granted some in the meantime, that is given back.
     pub fn leave(&mut self, attempt: Attempt) {
-        let waits = self
-            .places
-            .get(&attempt.room)
-            .and_then(|place| self.queue.get(place));
+        let waits = self.queue.of(attempt.room);
         if waits.is_some_and(|waiting| waiting.bid.attempt == attempt) {
-            self.leave_queue(attempt.room);
+            self.queue.leave(attempt.room);
         }
+        self.ousted.retain(|ousted| *ousted != attempt);
         self.placement.give_back_everywhere(attempt);
         self.changed = true;
     }
@@ -231,13 +214,17 @@ impl Desk {
 
     /// The next decision. Call until `None` after every change and every timeout.
     pub fn poll_verdict(&mut self, now: Time) -> Option<Verdict> {
+        if let Some(attempt) = self.ousted.pop_front() {
+            let failure = Failure::QueueFull;
+            return Some(Verdict::Refused { attempt, failure });
+        }
         let given_up = self.given_up_at().filter(|(at, _)| *at <= now);
         let given_up = given_up.and_then(|(_, absence)| {
             let over = |waiting: &Waiting| absence.until(waiting.bid.begun) <= now;
-            self.queue.values().find(|waiting| over(waiting))
+            self.queue.all().find(|waiting| over(waiting))
         });
         if let Some(attempt) = given_up.map(|waiting| waiting.bid.attempt) {
-            self.leave_queue(attempt.room);
+            self.queue.leave(attempt.room);
             return Some(Verdict::Refused {
                 attempt,
                 failure: Failure::NoWorker,
@@ -260,8 +247,9 @@ impl Desk {
     /// When the first of those that wait is refused, because there is no way through the workers; and what all of them wait for.
     fn given_up_at(&self) -> Option<(Time, Absence)> {
         let absence = self.absence()?;
-        let fresh = (self.queue.len() > self.begun).then(|| absence.until(false));
-        let begun = (self.begun > 0).then(|| absence.until(true));
+        let begun = self.queue.begun();
+        let fresh = (self.queue.len() > begun).then(|| absence.until(false));
+        let begun = (begun > 0).then(|| absence.until(true));
         let first = fresh.into_iter().chain(begun).min()?;
         Some((first, absence))
     }
@@ -305,17 +293,17 @@ impl Desk {
         let spares = self.placement.spares();
         let mut found = None;
         let mut passed = Vec::new();
-        for (place, waiting) in self.queue.iter().take(self.limits.scan_rooms) {
+        for (place, waiting) in self.queue.turns().take(self.limits.scan_rooms) {
             let need = Need::of(&waiting.bid, &self.limits);
             let is_next = waiting.passed >= self.limits.max_passed;
             let avoid = if is_next { &nobody } else { &waiting.bid.avoid };
             let asked = waiting.asked(&self.index);
             let choice = self.placement.choose(now, &spares, need, avoid, &asked);
             found = match choice {
-                Choice::Take(route) => Some((*place, need, Ok(route))),
-                Choice::Refuse => Some((*place, need, Err(Failure::NoCredit))),
+                Choice::Take(route) => Some((place, need, Ok(route))),
+                Choice::Refuse => Some((place, need, Err(Failure::NoCredit))),
                 Choice::Wait if self.placement.never_fits(need) => {
-                    Some((*place, need, Err(Failure::TooLarge)))
+                    Some((place, need, Err(Failure::TooLarge)))
                 }
                 Choice::Wait => None,
             };
@@ -325,29 +313,22 @@ impl Desk {
             if is_next && self.placement.could_fit(need) {
                 break;
             }
-            passed.push(*place);
+            passed.push(place);
         }
         let (place, need, route) = found?;
-        let waiting = self.leave_queue(place.room)?;
-        let attempt = waiting.bid.attempt;
         let route = match route {
             Ok(route) => route,
-            Err(failure) => return Some(Verdict::Refused { attempt, failure }),
-        };
-        for place in passed {
-            if let Some(waiting) = self.queue.get_mut(&place) {
-                waiting.passed = waiting.passed.saturating_add(1);
+            Err(failure) => {
+                let attempt = self.queue.leave(place.room())?.bid.attempt;
+                return Some(Verdict::Refused { attempt, failure });
             }
-        }
+        };
+        let waiting = self.queue.take(place)?;
+        let attempt = waiting.bid.attempt;
+        self.queue.pass_by(&passed);
         self.placement
             .promise(&waiting.asked(&self.index), route, need, now);
         Some(Verdict::Granted { attempt, route })
-    }
-
-    fn leave_queue(&mut self, room: RoomId) -> Option<Waiting> {
-        let left = self.queue.remove(&self.places.remove(&room)?)?;
-        self.begun -= usize::from(left.bid.begun);
-        Some(left)
     }
 
     fn workers_changed(&mut self, now: Time) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::fair::Share;
 use crate::id::{Attempt, NodeId};
 use crate::outcome::Outcome;
 use crate::time::Time;
@@ -119,7 +120,9 @@ pub struct Bid {
     pub attempt: Attempt,
     /// Goes before arrival.
     pub priority: Priority,
-    /// When the *room* arrived: a later attempt keeps its place.
+    /// Whose it is: those of one priority take turns.
+    pub share: Share,
+    /// When the *room* arrived: a later attempt keeps its place among those of its tenant.
     pub arrived: Time,
     /// Whether the client has begun to read the answer.
     pub begun: bool,

@@ -110,6 +110,11 @@ impl Need {
             most: bid.max_positions,
         }
     }
+
+    /// What its tenant pays.
+    pub(crate) fn tokens(self) -> u32 {
+        self.promised
+    }
 }
 
 impl Sums {

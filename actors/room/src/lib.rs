@@ -61,6 +61,7 @@ mod command;
 mod config;
 mod credit;
 mod event;
+mod fair;
 mod host;
 mod id;
 mod index;
@@ -70,6 +71,7 @@ mod outcome;
 mod phase;
 mod placement;
 mod policy;
+mod queue;
 mod restart;
 mod room;
 mod time;
@@ -80,6 +82,7 @@ pub use command::{Bid, Command, Credit, Order, Priority, Work};
 pub use config::{DeskLimits, Limits};
 pub use credit::{Advert, Role, WorkerSpec};
 pub use event::{Event, Happening, Proof, Transition, Why};
+pub use fair::{Share, Tenant};
 pub use host::{
     EngineInput, FromOwner, Host, HostCommand, HostCounters, HostInput, HostLimits, HostSpec, Job, Kept,
     StayCause, StayPhase, StayTransition, StayView, ToOwner, TransferInput,

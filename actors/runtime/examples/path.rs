@@ -58,6 +58,7 @@ impl Load {
             sampling: engine::Sampling::default(),
             ignore_eos: true,
             priority: 0,
+            share: room::Share::default(),
             salt: 0,
             timeout: Duration::from_secs(600),
             trace: None,

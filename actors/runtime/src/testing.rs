@@ -22,6 +22,7 @@ pub(crate) fn job(prompt: Vec<u32>, max_new: u32) -> Job {
         sampling: engine::Sampling::default(),
         ignore_eos: false,
         priority: 0,
+        share: room::Share::default(),
         salt: 0,
         timeout: Duration::from_secs(60),
         trace: None,

@@ -95,6 +95,7 @@ impl<'a> Gateway<'a> {
             max_new: request.answer,
             deadline: now + DEADLINE,
             priority: room::Priority(0),
+            share: room::Share::default(),
         };
         self.open[at] = Some(Open {
             room: Room::new(id, spec, &self.setup.limits(), now),

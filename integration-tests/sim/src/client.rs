@@ -299,6 +299,7 @@ pub(crate) fn request(plan: &Plan, number: u64, random: &mut Random) -> (Job, Ma
         },
         ignore_eos: random.random_bool(0.3),
         priority: random.random_range(0..3),
+        share: room::Share::default(),
         salt: u64::from(random.random_bool(0.1)),
         timeout: Duration::from_secs(seconds),
         trace: None,

@@ -17,6 +17,7 @@ impl Room {
         self.outbox.command(Command::Enqueue(Bid {
             attempt: self.attempt(),
             priority: self.spec.priority,
+            share: self.spec.share,
             arrived: self.born,
             begun: self.delivered > 0,
             positions: self.work().positions,

@@ -117,6 +117,7 @@ impl Room {
             max_new: 0,
             deadline: now,
             priority: Default::default(),
+            share: Default::default(),
         };
         let mut room = Self::bare(id, spec, limits, now, Phase::Draining);
         room.generation = inherited.generation;

@@ -1,6 +1,7 @@
 //! What a room is made from.
 
 use crate::command::Priority;
+use crate::fair::Share;
 use crate::id::{Generation, NodeId};
 use crate::outcome::Outcome;
 use crate::time::Time;
@@ -16,6 +17,8 @@ pub struct RoomSpec {
     pub deadline: Time,
     /// How urgent it is.
     pub priority: Priority,
+    /// Whose it is.
+    pub share: Share,
 }
 
 /// What a supervisor knows of a room whose owner died: from the commands that went through its hands.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use room::{
-    Advert, Attempt, Bid, Desk, DeskLimits, Generation, NodeId, Priority, Role, RoomId, Route, Verdict,
-    WorkerSpec,
+    Advert, Attempt, Bid, Desk, DeskLimits, Generation, NodeId, Priority, Role, RoomId, Route, Share,
+    Verdict, WorkerSpec,
 };
 
 use crate::room_kit::{GATEWAY, ms};
@@ -37,6 +37,7 @@ pub(crate) fn bid(seq: u64, positions: u32) -> Bid {
     Bid {
         attempt: attempt(seq),
         priority: Priority(0),
+        share: Share::default(),
         arrived: ms(seq),
         begun: false,
         positions,

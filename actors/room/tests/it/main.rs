@@ -4,6 +4,7 @@
 mod allowance;
 mod desk;
 mod desk_credit;
+mod desk_fair;
 mod desk_kit;
 mod host_growth;
 mod host_kit;

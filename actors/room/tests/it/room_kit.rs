@@ -3,7 +3,7 @@
 use proptest::prelude::ProptestConfig;
 use room::{
     Command, Generation, Input, Limits, NodeId, Outcome, PhaseKind, Priority, Report, Room, RoomId, RoomSpec,
-    Route, Span, Time,
+    Route, Share, Span, Tenant, Time,
 };
 
 /// So many random cases, or as many as `PROPTEST_CASES` says.
@@ -43,6 +43,10 @@ pub(crate) const SPEC: RoomSpec = RoomSpec {
     max_new: 8,
     deadline: Time { micros: 60_000_000 },
     priority: Priority(0),
+    share: Share {
+        tenant: Tenant(0),
+        weight: 1,
+    },
 };
 
 pub(crate) fn ms(millis: u64) -> Time {

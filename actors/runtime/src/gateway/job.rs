@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use engine::{Sampling, Token};
+use room::Share;
 use wire::TraceContext;
 
 /// One request: one prompt, `n` answers to it.
@@ -22,6 +23,8 @@ pub struct Job {
     pub ignore_eos: bool,
     /// Higher goes first.
     pub priority: u8,
+    /// Whose it is: jobs of one priority take turns when they have to wait.
+    pub share: Share,
     /// Separates prefix caches: only requests with the same salt share blocks.
     pub salt: u64,
     /// Time the whole request may take.

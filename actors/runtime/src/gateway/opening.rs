@@ -27,6 +27,7 @@ impl SupervisorState {
             max_new: job.max_new,
             deadline: now + convert::span(job.timeout),
             priority: Priority(job.priority),
+            share: job.share,
         };
         let first = RoomId {
             gateway: self.shared.fabric.gateway(),

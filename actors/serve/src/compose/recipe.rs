@@ -177,7 +177,7 @@ impl Recipe {
         match &kept {
             Some(_) => info!(name, %role, "another role: its weights stay loaded"),
             None => {
-                warn!(name, %role, "another role: its weights are loaded anew, as its engine or its transfer did not end")
+                warn!(name, %role, "another role: its weights are loaded anew, as its engine or its transfer did not end");
             }
         }
         kept

@@ -15,6 +15,7 @@ use model::Model;
 use observe::{SpanId, Trace, TraceId};
 use prompts::Prompts;
 use relay::Relay;
+use room::Share;
 use runtime::{GatewayHandle, Job, Preparation, Refused};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -78,6 +79,7 @@ impl Door {
             sampling: sampling(&request),
             ignore_eos: request.ignore_eos,
             priority: 128,
+            share: visit.as_ref().map_or_else(Share::default, |visit| visit.share()),
             salt: visit.as_ref().map_or(0, |visit| visit.salt()),
             timeout: request.timeout.saturating_sub(began.elapsed()),
             trace: Some(trace(request.traceparent.as_deref())),

@@ -7,6 +7,7 @@
 //! requests_per_minute = 600     # 0, or not there: as many as there come
 //! tokens_per_minute = 200000
 //! concurrent = 32
+//! weight = 2                    # of its turns when requests wait: twice as many tokens as a key of weight 1, which is what there is otherwise
 //! isolate = true                # finds nobody else's prompts in caches, and nobody finds its
 //! expires = 2027-01-01          # the first day on which it is no longer good (UTC)
 //! ```
@@ -29,6 +30,8 @@ pub(super) struct Key {
     pub(super) name: String,
     pub(super) digest: Digest,
     pub(super) allowance: Allowance,
+    /// What its turns are worth when requests wait.
+    pub(super) weight: u16,
     /// Its prompts are found in caches by nobody else.
     pub(super) isolate: bool,
     /// The second, since 1970, from which it is no longer good.
@@ -64,9 +67,18 @@ struct Entry {
     tokens_per_minute: u32,
     #[serde(default)]
     concurrent: u32,
+    #[serde(default = "one")]
+    weight: u16,
     #[serde(default)]
     isolate: bool,
     expires: Option<Datetime>,
+}
+
+/// Greatest weight.
+const WEIGHT: u16 = 1_000;
+
+fn one() -> u16 {
+    1
 }
 
 /// Reads a file's text.
@@ -97,6 +109,9 @@ fn key(entry: Entry) -> Result<Key, FileError> {
     check_name(name).map_err(|why| wrong(name, why))?;
     let digest =
         Digest::from_hex(sha256).ok_or_else(|| wrong(name, "sha256 must be 64 hexadecimal digits"))?;
+    if !(1..=WEIGHT).contains(&entry.weight) {
+        return Err(wrong(name, "weight must be 1 to 1000"));
+    }
     let expires_s = match entry.expires {
         Some(at) => {
             Some(midnight_s(at).ok_or_else(|| wrong(name, "expires must be a day, such as 2027-01-31"))?)
@@ -110,6 +125,7 @@ fn key(entry: Entry) -> Result<Key, FileError> {
             tokens_per_minute: entry.tokens_per_minute,
             concurrent: entry.concurrent,
         },
+        weight: entry.weight,
         isolate: entry.isolate,
         expires_s,
         name: entry.name,
@@ -165,7 +181,7 @@ mod tests {
     fn a_key_has_its_limits() {
         let text = format!(
             "[[key]]\nname = \"a\"\nsha256 = \"{A}\"\n\n[[key]]\nname = \"b\"\nsha256 = \"{}\"\nrequests_per_minute = 6\n\
-             tokens_per_minute = 7\nconcurrent = 8\nisolate = true\nexpires = 2027-01-01\n",
+             tokens_per_minute = 7\nconcurrent = 8\nweight = 9\nisolate = true\nexpires = 2027-01-01\n",
             "0".repeat(64)
         );
         let keys = read(&text).expect("is right");
@@ -173,6 +189,7 @@ mod tests {
             name: "a".to_owned(),
             digest: Digest::of("abc"),
             allowance: Allowance::default(),
+            weight: 1,
             isolate: false,
             expires_s: None,
         };
@@ -184,6 +201,7 @@ mod tests {
                 tokens_per_minute: 7,
                 concurrent: 8,
             },
+            weight: 9,
             isolate: true,
             expires_s: Some(1_798_761_600),
         };
@@ -215,6 +233,8 @@ mod tests {
         );
         check_wrong(&key("a b", ""), "a name is");
         check_wrong(&key("", ""), "a name is");
+        check_wrong(&key("a", "weight = 0"), "weight must be 1 to 1000");
+        check_wrong(&key("a", "weight = 1001"), "weight must be 1 to 1000");
         check_wrong(&key("a", "expires = 2027-01-01T00:00:00Z"), "must be a day");
     }
 

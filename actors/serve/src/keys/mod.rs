@@ -30,8 +30,17 @@ impl Digest {
 
     /// What blocks of its prompts are called by, where nobody else is to find them: unlike anybody else's, and no part of the digest.
     fn salt(self) -> u64 {
+        self.number(b"innkeeper salt")
+    }
+
+    /// What its holder is called by at the desk.
+    fn tenant(self) -> u64 {
+        self.number(b"innkeeper tenant")
+    }
+
+    fn number(self, of: &[u8]) -> u64 {
         let salted = sha2::Sha256::new()
-            .chain_update(b"innkeeper salt")
+            .chain_update(of)
             .chain_update(self.0)
             .finalize();
         let mut first = [0; 8];

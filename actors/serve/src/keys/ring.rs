@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use room::{Share, Tenant};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -34,6 +35,7 @@ pub(super) struct Holder {
 /// What of a key is neither name nor limit.
 #[derive(Copy, Clone, Debug)]
 struct Terms {
+    weight: u16,
     isolate: bool,
     expires_s: Option<u64>,
 }
@@ -53,6 +55,14 @@ impl Holder {
         self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whose turn it is when his requests wait, and what that is worth.
+    pub(super) fn share(&self) -> Share {
+        Share {
+            tenant: Tenant(self.digest.tenant()),
+            weight: self.terms().weight,
+        }
+    }
+
     /// What blocks of his prompts are called by: 0 for all who are not kept apart.
     pub(super) fn salt(&self) -> u64 {
         match self.terms().isolate {
@@ -69,6 +79,7 @@ impl Holder {
 impl Terms {
     fn of(key: &Key) -> Self {
         Self {
+            weight: key.weight,
             isolate: key.isolate,
             expires_s: key.expires_s,
         }
@@ -212,7 +223,10 @@ mod tests {
         );
         let now = Instant::now();
         assert!(a.meter().enter(now).is_ok());
-        change(&ring, &one("isolate = true"));
+        assert_eq!(a.share().weight, 1);
+        assert_ne!(a.share().tenant, b.share().tenant);
+        change(&ring, &one("isolate = true\nweight = 7"));
+        assert_eq!(a.share().weight, 7);
         assert!(a.meter().enter(now).is_err(), "it is the same meter");
         assert_ne!(a.salt(), 0);
         assert!(!a.withdrawn.is_cancelled() && b.withdrawn.is_cancelled());

@@ -4,6 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
+use room::Share;
+
 use super::meter::Exceeded;
 use super::ring::Holder;
 
@@ -34,6 +36,11 @@ impl Visit {
     /// Tokens that it has used.
     pub(crate) fn charge(&self, tokens: u32) {
         self.holder.meter().charge(tokens, Instant::now());
+    }
+
+    /// Whose turn it is when it waits.
+    pub(crate) fn share(&self) -> Share {
+        self.holder.share()
     }
 
     /// What blocks of its prompt are called by.

@@ -242,6 +242,7 @@ fn spec(setup: &Setup) -> RoomSpec {
         max_new: setup.answer,
         deadline: Time::default() + units(3),
         priority: Priority(0),
+        share: room::Share::default(),
     }
 }
 

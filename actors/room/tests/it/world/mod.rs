@@ -165,6 +165,7 @@ impl World {
             max_new,
             deadline,
             priority: room::Priority::default(),
+            share: room::Share::default(),
         };
         let mut limits = Limits::default();
         if let Some(reader) = self.reader {

@@ -17,6 +17,7 @@ fn what_changes_nothing_is_counted_once() {
         max_new: 1,
         deadline: Time { micros: 1 },
         priority: room::Priority(0),
+        share: room::Share::default(),
     };
     let job = job(vec![5], 1);
     let mut room = Room::new(id, spec, &Limits::default(), now);
@@ -49,6 +50,7 @@ fn what_is_told_late_is_not_kept_as_earlier() {
         max_new: 1,
         deadline: at(9),
         priority: room::Priority(0),
+        share: room::Share::default(),
     };
     let room = Room::new(id, spec, &Limits::default(), at(0));
     let view = RoomView::new(&room, &job(vec![5], 1), at(0));

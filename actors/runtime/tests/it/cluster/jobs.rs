@@ -17,6 +17,7 @@ pub(crate) fn job(seed: u32, prompt: u32, max_new: u32) -> Job {
         sampling: engine::Sampling::default(),
         ignore_eos: false,
         priority: 0,
+        share: room::Share::default(),
         salt: 0,
         timeout: PATIENCE * 2,
         trace: None,

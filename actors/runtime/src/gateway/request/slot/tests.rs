@@ -22,6 +22,7 @@ fn slot() -> Slot {
         max_new: 9,
         deadline: NOW + Span::from_millis(60_000),
         priority: Priority(0),
+        share: room::Share::default(),
     };
     let id = RoomId {
         gateway: NodeId(9),
