@@ -187,7 +187,7 @@ fn is_listed(cluster: &Cluster, room: &str) {
         &["rooms", "--worker", "nobody"],
         &[
             "no open room matches",
-            "no worker nobody is linked now: linked are decode-0, prefill-0",
+            "no worker nobody is linked now (linked are decode-0, prefill-0)",
         ],
     );
     let stays_of_worker = format!("prefill-0 (http://{}/stays)", cluster.worker_admin("prefill-0"));
