@@ -76,3 +76,49 @@ impl Clocks {
         *self = Self::default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_on_with_who_is_furthest_behind_and_is_forgotten_when_nobody_waits() {
+        let (a, b) = (
+            Share {
+                tenant: Tenant(1),
+                weight: 1,
+            },
+            Share {
+                tenant: Tenant(2),
+                weight: 2,
+            },
+        );
+        let waiting = || [a.tenant, b.tenant].into_iter();
+        let mut clocks = Clocks::default();
+        clocks.granted(a, 10, waiting());
+        assert_eq!(
+            (clocks.of(a.tenant), clocks.of(b.tenant), clocks.now()),
+            (10 * TOKEN, 0, 0)
+        );
+        clocks.granted(b, 10, waiting());
+        assert_eq!(
+            (clocks.of(a.tenant), clocks.of(b.tenant), clocks.now()),
+            (10 * TOKEN, 5 * TOKEN, 0)
+        );
+        // One that comes anew begins with those who wait.
+        clocks.granted(b, 10, waiting());
+        assert_eq!((clocks.now(), clocks.of(Tenant(3))), (5 * TOKEN, 5 * TOKEN));
+        clocks.rest();
+        assert_eq!((clocks.now(), clocks.of(a.tenant)), (0, 0));
+    }
+
+    #[test]
+    fn who_is_not_ahead_is_not_remembered() {
+        let mut clocks = Clocks::default();
+        let share = Share::default();
+        clocks.granted(share, 0, [share.tenant].into_iter());
+        assert!(clocks.ahead.is_empty());
+        clocks.granted(share, 1, [share.tenant].into_iter());
+        assert_eq!(clocks.ahead.len(), 1);
+    }
+}

@@ -51,3 +51,27 @@ impl Feed {
         self.next
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(limit: usize, pushed: u128) -> (Vec<u64>, u64) {
+        let mut feed = Feed::default();
+        feed.keep(limit);
+        for hash in 0..pushed {
+            feed.push(BlockHash(hash), true);
+        }
+        let next = feed.next();
+        let seqs = std::iter::from_fn(|| feed.poll()).map(|change| change.seq);
+        (seqs.collect(), next)
+    }
+
+    #[test]
+    fn the_last_are_kept_and_all_are_counted() {
+        assert_eq!(kept(3, 2), (vec![0, 1], 2));
+        assert_eq!(kept(3, 3), (vec![0, 1, 2], 3));
+        assert_eq!(kept(3, 5), (vec![2, 3, 4], 5));
+        assert_eq!(kept(0, 4), (vec![], 4));
+    }
+}
